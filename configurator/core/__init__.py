@@ -1,0 +1,1 @@
+"""Arithmetic on plain values: no files, no clock, no framework; numpy only."""

@@ -1,0 +1,47 @@
+"""The few operations that differ between a number and a column, written once for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from configurator.core.units import Count, Real, Truth
+
+__all__ = ["as_float", "ceil_div", "is_column", "maximum", "minimum", "where"]
+
+
+def is_column(value: Any) -> bool:
+    """Whether ``value`` is a numpy column rather than one number."""
+    return isinstance(value, np.ndarray)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, element by element where either is a column."""
+    if is_column(a) or is_column(b):
+        return np.maximum(a, b)
+    return max(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two, element by element where either is a column."""
+    if is_column(a) or is_column(b):
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+def where(condition: Truth, yes: Any, no: Any) -> Any:
+    """``yes`` where ``condition`` holds, else ``no``."""
+    if is_column(condition) or is_column(yes) or is_column(no):
+        return np.where(condition, yes, no)
+    return yes if condition else no
+
+
+def ceil_div(a: Count, b: Count) -> Count:
+    """Whole-number division rounded up."""
+    return -(-a // b)
+
+
+def as_float(value: Count) -> Real:
+    """A count as float64: products of large int64 columns would overflow silently."""
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)

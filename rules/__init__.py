@@ -1,0 +1,1 @@
+"""Design rules, one small file each; folders are concerns. The folder is the registry."""
