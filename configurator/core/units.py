@@ -70,7 +70,7 @@ def _scaled(
         unit = unit.lower()
     if unit not in units:
         raise UsageError(f"{what} {str(text)[:40]!r} has an unknown unit; write {allowed}")
-    value = number * units[unit]
+    value: Decimal = number * units[unit]
     if not value.is_finite() or value > _LARGEST:
         raise UsageError(f"{what} {str(text)[:40]!r} is beyond 10^18; write {allowed}")
     return value
