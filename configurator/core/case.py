@@ -87,7 +87,8 @@ class Workload:
 
     ``batch`` is the sequences in flight over the whole target. ``tensor_parallel`` splits heads
     over that many ranks; where it is below the device count, attention is replicated and the
-    batch shared among the replicas.
+    batch shared among the replicas. ``allow_decoupled`` lets ``n_heads * d_head`` differ from
+    ``d_model``; ``benchmarking`` lets MLA be proposed below a billion parameters.
     """
 
     context: Count = 8192
@@ -99,6 +100,7 @@ class Workload:
     source_len: Count = 0
     priority: str = "balanced"
     benchmarking: bool = False
+    allow_decoupled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

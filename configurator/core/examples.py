@@ -14,7 +14,7 @@ __all__ = ["example", "example_device"]
 _GEOMETRY = ("n_heads", "n_kv_heads", "d_head", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim",
              "qk_rope_head_dim", "v_head_dim", "bias", "qk_norm")  # fmt: skip
 _WORK = ("context", "batch", "weight_dtype", "tensor_parallel", "page_size", "source_len",
-         "priority", "benchmarking")  # fmt: skip
+         "priority", "benchmarking", "allow_decoupled")  # fmt: skip
 
 
 def example_device(**changes: Any) -> Device:

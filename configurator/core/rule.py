@@ -44,12 +44,14 @@ def _always(case: Case) -> Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule. ``id``, ``title`` and ``page`` are derived from its file by the rulebook.
+    """One rule. What its file says already is derived by the rulebook, never declared twice.
+
+    ``id`` comes from the folder and the file's name, ``page`` is the docstring, ``title`` its
+    first sentence and ``source`` the page's section of that name.
 
     Args:
         severity: error, warning or advice.
         evidence: strength of the evidence.
-        source: where the fact was read.
         holds: true where the rule is kept; broadcasts, so it judges one case or masks a grid.
         says: the words for one broken case: its numbers and the remedy.
         applies: where the rule has something to say; everywhere by default.
@@ -61,7 +63,6 @@ class Rule:
 
     severity: Severity
     evidence: Evidence
-    source: str
     holds: Callable[[Case], Truth]
     says: Callable[[Case], str]
     applies: Callable[[Case], Truth] = _always
@@ -72,6 +73,7 @@ class Rule:
     id: str = ""
     title: str = ""
     page: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

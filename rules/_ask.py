@@ -1,0 +1,137 @@
+"""What rules ask of a case: which kind of attention, which device, which derived figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from configurator.core.case import Case
+from configurator.core.columns import as_float, maximum
+from configurator.core.cost import cache_bytes_per_rank, params_total
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
+from configurator.core.units import Count, Real, Truth, format_bytes, format_count
+
+
+def is_grouped(case: Case) -> bool:
+    """Whether the attention keeps key and value heads: MHA, GQA or MQA."""
+    return isinstance(case.attention, GroupedQuery)
+
+
+def is_latent(case: Case) -> bool:
+    """Whether the attention keeps a latent: MLA that is not rebuilt into full heads."""
+    return isinstance(case.attention, Latent) and not case.attention.rebuilt
+
+
+def grouped(case: Case) -> GroupedQuery:
+    """The attention, known to be grouped because the rule applies there only."""
+    return cast(GroupedQuery, case.attention)
+
+
+def latent(case: Case) -> Latent:
+    """The attention, known to be latent because the rule applies there only."""
+    return cast(Latent, case.attention)
+
+
+def head_width(case: Case) -> Count:
+    """Width of one query-key head; for MLA the part without position and the rotary part."""
+    return cast(Any, case.attention).d_head
+
+
+def value_width(case: Case) -> Count:
+    """Width of one value head."""
+    return cast(Any, case.attention).v_width
+
+
+def group(case: Case) -> Count:
+    """Query heads to one KV head, whole; 1 or more whatever the counts."""
+    heads = grouped(case)
+    return maximum(heads.n_heads // maximum(heads.n_kv_heads, 1), 1)
+
+
+def is_mha(case: Case) -> Truth:
+    """Whether every query head has its own KV head."""
+    return is_grouped(case) and grouped(case).n_kv_heads == case.attention.n_heads
+
+
+def decodes(case: Case) -> bool:
+    """Whether tokens are generated one by one from a cache; an encoder does not."""
+    return case.shape.arch != "encoder" and case.shape.main.scope.caches
+
+
+def one_of(value: Count, known: tuple[int, ...]) -> Truth:
+    """Whether ``value`` is one of ``known``; element by element for a column."""
+    return np.isin(value, known) if isinstance(value, np.ndarray) else value in known
+
+
+def power_of_two(value: Count) -> Truth:
+    """Whether ``value`` is 1, 2, 4, 8, ..."""
+    return (value > 0) & ((value & (value - 1)) == 0)
+
+
+def power_of_two_below(value: Real) -> Count:
+    """The largest power of two not above ``value``, at least 1."""
+    exponents = np.floor(np.log2(np.maximum(value, 1.0))).astype(np.int64)
+    powers = np.left_shift(1, exponents)
+    return powers if isinstance(value, np.ndarray) else int(powers)
+
+
+def cached_width(case: Case) -> Real:
+    """``x``: cached elements of a token and layer over ``d_model``; plain MHA has 2."""
+    return as_float(case.attention.cache_elements()) / case.attention.d_model
+
+
+def parameters(case: Case) -> Real:
+    """All weights, as float64."""
+    return as_float(params_total(case.shape))
+
+
+def density(case: Case) -> Real:
+    """``s``: all weights over ``12 * n_layers * d_model^2``, what a plain dense stack holds."""
+    width = as_float(case.shape.d_model)
+    return parameters(case) / (12.0 * as_float(case.shape.n_layers) * width * width)
+
+
+def is_mixture(case: Case) -> bool:
+    """Whether the feed-forward is a mixture of experts."""
+    feed_forward = case.shape.feed_forward
+    return feed_forward is not None and feed_forward.kind == "moe"
+
+
+def next_in(value: int, known: tuple[int, ...]) -> int | None:
+    """The smallest of ``known`` that is at least ``value``."""
+    return min((size for size in known if size >= value), default=None)
+
+
+def listed(known: tuple[int, ...]) -> str:
+    """``64, 128 or 256``."""
+    words = [str(item) for item in known]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def one_sequence(case: Case) -> Count:
+    """Cache of one sequence at the whole context on one rank, in bytes."""
+    return cache_bytes_per_rank(replace(case, workload=replace(case.workload, batch=1)))
+
+
+def with_kv_heads(case: Case, n_kv_heads: int) -> Case:
+    """The same case with another number of KV heads in every grouped layer; weights follow."""
+    groups = tuple(
+        replace(g, attention=replace(g.attention, n_kv_heads=n_kv_heads))
+        if isinstance(g.attention, GroupedQuery)
+        else g
+        for g in case.shape.groups
+    )
+    return replace(case, shape=replace(case.shape, groups=groups))
+
+
+def size(value: Count) -> str:
+    """Bytes in words, for one case."""
+    return format_bytes(int(value))
+
+
+def count(value: Count) -> str:
+    """A parameter count in words, for one case."""
+    return format_count(float(value))

@@ -1,0 +1,1 @@
+"""Rules on what attention kernels are compiled for."""

@@ -1,0 +1,1 @@
+"""Rules on weights and cache against a device's memory."""

@@ -1,0 +1,54 @@
+"""The batch asked for fits at the full context.
+
+## What
+
+Weights, reserve and the cache of every sequence in flight, on the busiest device.
+
+## Why
+
+Engines do not fail here: they queue or evict sequences, so throughput falls and nobody is told.
+Better to know the largest batch before the heads are fixed.
+
+## Instead
+
+The largest batch that fits, fewer KV heads, a narrower cache, or more devices.
+
+## Source
+
+Arithmetic of the cache (Shazeer 2019, arXiv 1911.02150); vllm-project/vllm
+vllm/config/cache.py at 002f10e0
+"""
+
+from __future__ import annotations
+
+from configurator.core.case import Case
+from configurator.core.cost import max_batch, memory
+from configurator.core.examples import example, example_device
+from configurator.core.rule import Evidence, Rule, Severity
+from configurator.core.units import Truth
+from rules._ask import one_sequence, size
+from rules._devices import name, named
+
+
+def holds(case: Case) -> Truth:
+    return memory(case).fits
+
+
+def says(case: Case) -> str:
+    return (
+        f"{case.workload.batch} sequences of {case.workload.context:,} tokens do not fit: "
+        f"one takes {size(one_sequence(case))} of cache on a rank, and {name(case)} "
+        f"holds {max_batch(case)} in all; lower the batch, or use fewer KV heads or an fp8 cache"
+    )
+
+
+rule = Rule(
+    severity=Severity.ERROR,
+    evidence=Evidence.STRONG,
+    applies=named,
+    requires=("memory/one-sequence-fits",),
+    holds=holds,
+    says=says,
+    passes=(example(context=32768, batch=8, device=example_device()),),
+    fails=(example(context=32768, batch=64, device=example_device()),),
+)

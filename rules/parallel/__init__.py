@@ -1,0 +1,1 @@
+"""Rules on splitting heads and caches over devices."""

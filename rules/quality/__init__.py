@@ -1,0 +1,1 @@
+"""Rules on what published ablations say a choice costs."""

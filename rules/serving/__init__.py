@@ -1,0 +1,1 @@
+"""Rules on what engines and decoding want."""

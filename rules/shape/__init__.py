@@ -1,0 +1,1 @@
+"""Rules on the geometry itself: heads, widths, depth."""

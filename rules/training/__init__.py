@@ -1,0 +1,1 @@
+"""Rules on what training a model of this shape wants."""
