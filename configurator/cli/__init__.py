@@ -1,1 +1,139 @@
-"""Placeholder."""
+"""The command line: parse, call, print. Exit codes and messages are decided here.
+
+0 done, 1 the answer is no, 2 the question was wrong, 3 something is missing (an extra, a
+device), 130 interrupted, 70 a defect of this program. Results go to stdout, the rest to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from configurator.cli.app import Commands
+from configurator.core.errors import MissingError, MissingExtra, UsageError
+
+__all__ = ["main"]
+
+_EXTRAS = {"torch": "bench", "matplotlib": "plots", "ray": "cluster", "transformers": "dev",
+           "scipy": "dev"}  # fmt: skip
+_CLICK_ERROR = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Never raises but for ``SystemExit``."""
+    given = list(sys.argv[1:] if args is None else args)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal without a letter shows ?, not a traceback
+            stream.reconfigure(errors="replace")
+    try:
+        code = _run(given or ["--help"])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = 0
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    if code == 0 and _pipe_closed():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _run(args: list[str]) -> int:
+    try:
+        result = _group().main(args, prog_name=_program(), standalone_mode=False)
+    except UsageError as error:
+        return _say(f"error: {error}", 2)
+    except MissingError as error:
+        return _say(f"error: {error}", 3)
+    except typer.Abort:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _say(f"error: {error.filename or 'input/output'}: {error.strerror or error}", 2)
+    except Exception as error:
+        return _unexpected(error)
+    return result if isinstance(result, int) and not isinstance(result, bool) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    if isinstance(error, _CLICK_ERROR):
+        text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+        ctx = getattr(error, "ctx", None)
+        path = ctx.command_path if ctx else _program()
+        return _say(f"error: {text}; see {path} --help", 2)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        if package in _EXTRAS:
+            return _say(f"error: {MissingExtra(_EXTRAS[package], package)}", 3)
+    if os.environ.get("MHA_CONFIGURATOR_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    kind = type(error).__name__
+    text = " ".join(str(error).split())[:300]
+    hint = "please report it; MHA_CONFIGURATOR_DEBUG=1 shows the traceback"
+    return _say(f"internal error ({kind}: {text}): {hint}", 70)
+
+
+def _say(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
+
+
+def _pipe_closed() -> bool:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _program() -> str:
+    name = Path(sys.argv[0]).name
+    return name if name in ("mha", "mha-configurator") else "mha-configurator"
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from configurator import __version__
+
+        print(f"mha-configurator {__version__}")
+        raise typer.Exit
+
+
+def _group() -> Any:
+    app = typer.Typer(
+        cls=Commands,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        subcommand_metavar="COMMAND ...",
+        options_metavar="",
+        epilog="Sizes: 7B, 32k (k = 1,024 for tokens), 80GiB (2^30) or 80GB (10^9). "
+        "Exit codes: 0 done, 1 the answer is no, 2 the question was wrong, "
+        "3 something is missing.",
+    )
+
+    @app.callback()
+    def root(
+        version: Annotated[
+            bool,
+            typer.Option(
+                "--version", "-V", callback=_show_version, is_eager=True, help="Print the version."
+            ),
+        ] = False,
+    ) -> None:
+        """Recommend a transformer's attention geometry, with its reasons, and measure it.
+
+        Start with: mha-configurator recommend --params 7B --context 32k --target h100-sxm
+        """
+
+    return get_command(app)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["UsageError", "nearest", "unknown"]
+__all__ = ["MissingError", "MissingExtra", "UsageError", "nearest", "unknown"]
 
 
 class UsageError(ValueError):
@@ -16,6 +16,30 @@ class UsageError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(str(message).split()))
+
+
+class MissingError(RuntimeError):
+    """Something outside the question is not here: a device, or a package. Exit code 3."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(str(message).split()))
+
+
+class MissingExtra(MissingError):
+    """A package of an optional extra is not installed; says in one line how to install it.
+
+    Args:
+        extra: ``bench``, ``plots``, ``cluster`` or ``dev``.
+        package: what could not be imported, such as ``torch``.
+        purpose: what needs it, such as ``the micro-benchmark``.
+    """
+
+    def __init__(self, extra: str, package: str, purpose: str = "this command") -> None:
+        self.extra = extra
+        self.package = package
+        super().__init__(
+            f'{purpose} needs {package}; install it with: pip install "mha-configurator[{extra}]"'
+        )
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
