@@ -46,7 +46,7 @@ def active_params(shape: ModelShape) -> Count:
 
 def _embedding_params(shape: ModelShape) -> Count:
     copies = 1 if shape.tied or not shape.head else 2
-    return copies * shape.vocab_size * shape.d_model
+    return copies * shape.embedding_params
 
 
 def touched_params(shape: ModelShape, tokens: Real) -> Real:
@@ -54,7 +54,7 @@ def touched_params(shape: ModelShape, tokens: Real) -> Real:
 
     The input embedding is a look-up of a few rows and is left out; the output head is read.
     """
-    total = as_float(shape.other_params + shape.vocab_size * shape.d_model * shape.head)
+    total = as_float(shape.other_params + shape.embedding_params * shape.head)
     for g in shape.groups:
         per_layer = as_float(g.layer_params())
         if g.feed_forward is not None and g.weights:
@@ -255,6 +255,8 @@ def _matmul_params_active(shape: ModelShape) -> Real:
             per_layer = per_layer + as_float(g.attention.matmul_params())
         if g.feed_forward is not None:
             per_layer = per_layer + as_float(g.feed_forward.active_params())
+        if g.scope.kind == "recurrent":  # all but a few thousand of a state layer's weights
+            per_layer = per_layer + as_float(g.other_params)
         total = total + g.count * per_layer
     return total
 
@@ -266,8 +268,7 @@ def decode_flops(case: Case) -> Real:
     """
     work, shape = case.workload, case.shape
     per_token = 2.0 * (
-        _matmul_params_active(_decoding(shape))
-        + as_float(shape.vocab_size * shape.d_model) * shape.head
+        _matmul_params_active(_decoding(shape)) + as_float(shape.embedding_params) * shape.head
     )
     for g in shape.groups:
         if g.attention is not None and g.scope.caches:
@@ -290,6 +291,7 @@ def _decoding(shape: ModelShape) -> ModelShape:
         other_params=shape.other_params,
         arch=shape.arch,
         head=shape.head,
+        d_embedding=shape.d_embedding,
     )
 
 
@@ -315,7 +317,7 @@ def prefill_flops(case: Case) -> Real:
     """
     work, shape = case.workload, case.shape
     tokens = as_float(work.context)
-    total: Real = 2.0 * as_float(shape.vocab_size * shape.d_model) * shape.head
+    total: Real = 2.0 * as_float(shape.embedding_params) * shape.head
     for g in shape.groups:
         source = as_float(work.source_len)
         encodes = g.label == "encoder" and shape.arch == "encoder-decoder"

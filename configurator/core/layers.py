@@ -184,6 +184,7 @@ class ModelShape:
         other_params: final norms, position tables, vision towers: what no group holds.
         arch: ``decoder``, ``encoder`` or ``encoder-decoder``.
         head: an output head exists at all (an encoder may have none).
+        d_embedding: width of the embedding where it is not ``d_model`` (0: it is).
     """
 
     d_model: Count
@@ -194,6 +195,12 @@ class ModelShape:
     other_params: Count = 0
     arch: str = "decoder"
     head: bool = True
+    d_embedding: Count = 0
+
+    @property
+    def embedding_params(self) -> Count:
+        """Weights of one embedding matrix."""
+        return self.vocab_size * (self.d_embedding + self.d_model * (self.d_embedding == 0))
 
     @property
     def main(self) -> LayerGroup:

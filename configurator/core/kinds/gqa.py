@@ -25,6 +25,10 @@ class GroupedQuery:
         bias: ``none``, ``qkv``, ``all`` (Q, K, V and output) or ``o``.
         qk_norm: learned scales of ``d_head`` on queries and on keys, shared by the heads.
         value_is_key: values are the keys, so there is no value projection (the cache keeps both).
+        own_kv: False where keys and values are read from another layer's cache: no projections
+            for them here.
+        gate_params: further matrices that a token multiplies through, such as an output gate.
+        other_params: what else the attention holds: sinks, norms over the whole width, scales.
     """
 
     d_model: Count
@@ -36,6 +40,9 @@ class GroupedQuery:
     bias: str = "none"
     qk_norm: bool = False
     value_is_key: bool = False
+    own_kv: bool = True
+    gate_params: Count = 0
+    other_params: Count = 0
 
     @property
     def projection(self) -> str:
@@ -65,22 +72,22 @@ class GroupedQuery:
         return self.n_heads * self.d_head + self.n_kv_heads * (self.d_head + self.v_width)
 
     def matmul_params(self) -> Count:
-        """Q, K, V and output projections: ``d*h*d_head + d_src*kv*(d_head+v) + h*v*d``."""
+        """Q, K, V, output and gates: ``d*h*d_head + d_src*kv*(d_head+v) + h*v*d + gates``."""
         source = self.d_source + self.d_model * (self.d_source == 0)
         values = 0 if self.value_is_key else self.v_width
         query = self.d_model * self.n_heads * self.d_head
-        key_value = source * self.n_kv_heads * (self.d_head + values)
-        return query + key_value + self.n_heads * self.v_width * self.d_model
+        key_value = source * self.n_kv_heads * (self.d_head + values) * self.own_kv
+        return query + key_value + self.n_heads * self.v_width * self.d_model + self.gate_params
 
     def params(self) -> Count:
         """Projections, their biases and the QK-norm scales; the block's own norms are not here."""
-        total = self.matmul_params()
+        total = self.matmul_params() + self.other_params
         if self.bias in ("qkv", "all"):
-            total = total + self.qkv_width
+            total = total + (self.qkv_width if self.own_kv else self.n_heads * self.d_head)
         if self.bias in ("o", "all"):
             total = total + self.d_model
         if self.qk_norm:
-            total = total + 2 * self.d_head
+            total = total + (2 if self.own_kv else 1) * self.d_head
         return total
 
     def cache_elements(self) -> Count:

@@ -28,6 +28,8 @@ class Latent:
         index_n_heads: heads of that indexer.
         rebuilt: the cache keeps full keys and values per head instead of the latent.
         bias: adds biases to the down-projections and the output (``all``), else ``none``.
+        gate_params: further matrices that a token multiplies through, such as an output gate.
+        other_params: what else the attention holds: sinks, further norms.
     """
 
     d_model: Count
@@ -41,6 +43,8 @@ class Latent:
     index_n_heads: Count = 0
     rebuilt: bool = False
     bias: str = "none"
+    gate_params: Count = 0
+    other_params: Count = 0
 
     @property
     def projection(self) -> str:
@@ -74,7 +78,8 @@ class Latent:
         query = self.d_model * query_width * plain + self.q_lora_rank * (self.d_model + query_width)
         down = self.d_model * self.latent_width
         up = self.kv_lora_rank * self.n_heads * (self.qk_nope_head_dim + self.v_head_dim)
-        return query + down + up + self.n_heads * self.v_head_dim * self.d_model + self._index()
+        output = self.n_heads * self.v_head_dim * self.d_model
+        return query + down + up + output + self._index() + self.gate_params
 
     def _index(self) -> Count:
         """The indexer's query, key and weight projections (DeepSeek-V3.2)."""
@@ -84,7 +89,7 @@ class Latent:
 
     def params(self) -> Count:
         """The projections, the norms on both latents, and biases where there are any."""
-        total = self.matmul_params() + self.kv_lora_rank + self.q_lora_rank
+        total = self.matmul_params() + self.kv_lora_rank + self.q_lora_rank + self.other_params
         total = total + 2 * self.index_head_dim  # the indexer's key norm has a scale and a shift
         if self.bias == "all":
             total = total + self.q_lora_rank + self.latent_width + self.d_model
