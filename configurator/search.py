@@ -1,0 +1,294 @@
+"""The grid of geometries inside a model frame, as columns, and what each of them costs.
+
+A grid is one ``Case`` whose attention holds numpy columns: the same formulas, rules and latency
+model that judge one case judge them all. ``row`` turns one row back into a case of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from configurator.budget import Frame, fit_feed_forward
+from configurator.core import cost
+from configurator.core.case import Case, Device, Workload
+from configurator.core.kinds import Attention
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
+from configurator.core.layers import FeedForward, ModelShape
+from configurator.core.quality import penalty
+from configurator.core.shapes import decoder, encoder, encoder_decoder
+from configurator.core.step import decode_seconds
+from configurator.rulebook import admissible
+
+__all__ = ["Grid", "Table", "grid", "pareto", "row", "shape_of", "tabulate"]
+
+# (nope, rope, value, rank, query rank): shapes with fast kernels first (DeepSeek-V2/V3, FlashMLA;
+# FlashInfer's 64/64/128/256 halves them). The smaller rank of each width is extrapolated quality.
+LATENT_SETS = ((128, 64, 128, 512), (64, 32, 64, 256), (128, 64, 128, 256))
+_QUERY_RANK_FROM = 5120
+_MOST_KV_HEADS = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Candidates of one kind: a case with columns, and how many rows it has."""
+
+    case: Case
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Costs of all candidates of all kinds, row by row; ``grid`` and ``row`` say where from.
+
+    Bytes, seconds and nats; ``fits`` and ``admissible`` are truths. ``projection`` is 0 MHA,
+    1 GQA, 2 MQA, 3 MLA. ``device_bytes`` is the cache on the busiest device.
+    """
+
+    grids: tuple[Grid, ...]
+    grid: np.ndarray
+    row: np.ndarray
+    projection: np.ndarray
+    d_head: np.ndarray
+    n_heads: np.ndarray
+    n_kv_heads: np.ndarray
+    kv_lora_rank: np.ndarray
+    cache_bytes: np.ndarray
+    device_bytes: np.ndarray
+    decode_s: np.ndarray
+    penalty_nats: np.ndarray
+    fits: np.ndarray
+    admissible: np.ndarray
+
+    def case(self, index: int) -> Case:
+        """One candidate as a case of plain numbers."""
+        one: Case = row(self.grids[int(self.grid[index])].case, int(self.row[index]))
+        return one
+
+    def __len__(self) -> int:
+        return len(self.grid)
+
+
+PROJECTIONS = ("MHA", "GQA", "MQA", "MLA")
+
+
+def shape_of(
+    frame: Frame,
+    attention: Attention,
+    *,
+    source_len: int = 0,
+    window: int = 0,
+    full_every: int = 1,
+    feed_forward: FeedForward | None = None,
+) -> ModelShape:
+    """The whole model around ``attention``, its feed-forward fitted to the frame's budget."""
+    ff = feed_forward or fit_feed_forward(frame, attention)
+    common: dict[str, Any] = {
+        "n_layers": frame.n_layers,
+        "feed_forward": ff,
+        "vocab_size": frame.vocab_size,
+    }
+    if frame.arch == "encoder":
+        return encoder(attention, **common)
+    if frame.arch == "encoder-decoder":
+        return encoder_decoder(attention, source_len=source_len, tied=frame.tied, **common)
+    return decoder(attention, tied=frame.tied, window=window, full_every=full_every, **common)
+
+
+def _head_counts(d_model: int, d_head: int, decoupled: bool) -> list[int]:
+    """Query heads worth trying: those that fill the width, and others where that is allowed.
+
+    Decoupled counts are what published models do: 16 at least from a width of 1,024, an awkward
+    count rounded up to a multiple of 8, twice the width (mixtures), 1.6 and 0.8 times (Qwen3,
+    Mistral Nemo).
+    """
+    exact = d_model / d_head
+    counts = {int(exact)} if exact == int(exact) else set()
+    if decoupled:
+        base = max(exact, 16.0) if d_model >= 1024 else max(exact, 1.0)
+        for factor in (1.0, 0.8, 1.6, 2.0):
+            counts |= {int(-(-base * factor // 8) * 8), round(base * factor)}
+    return sorted(c for c in counts if c >= 1)
+
+
+def _divisors(n: int) -> list[int]:
+    return [k for k in range(1, min(n, _MOST_KV_HEADS) + 1) if n % k == 0]
+
+
+def _grouped(frame: Frame, widths: Sequence[int], wanted: set[str], decoupled: bool) -> Any:
+    rows = [
+        (heads, kv, width)
+        for width in widths
+        for heads in _head_counts(frame.d_model, width, decoupled)
+        for kv in _divisors(heads)
+        if ("mha" if kv == heads else "mqa" if kv == 1 else "gqa") in wanted
+    ]
+    if not rows:
+        return None
+    heads, kv, width = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    return GroupedQuery(d_model=frame.d_model, n_heads=heads, n_kv_heads=kv, d_head=width)
+
+
+def _latent(frame: Frame, widths: Sequence[int], decoupled: bool) -> Any:
+    rows = []
+    for nope, rope, value, rank in LATENT_SETS:
+        if nope not in widths or frame.d_model % nope:
+            continue
+        counts = {frame.d_model // nope}
+        if decoupled:
+            power = 1 << max(0, (frame.d_model // 128 - 1).bit_length())
+            counts |= {min(power, 128), min(2 * power, 128)}
+        query = 1536 if frame.d_model >= _QUERY_RANK_FROM else 0
+        rows += [(count, rank, nope, rope, value, query) for count in sorted(counts)]
+    if not rows:
+        return None
+    columns = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+    heads, rank, nope, rope, value, query = columns
+    return Latent(
+        d_model=frame.d_model,
+        n_heads=heads,
+        kv_lora_rank=rank,
+        q_lora_rank=query,
+        qk_nope_head_dim=nope,
+        qk_rope_head_dim=rope,
+        v_head_dim=value,
+    )
+
+
+def grid(
+    frame: Frame,
+    *,
+    workload: Workload,
+    device: Device | None,
+    d_heads: Sequence[int] = (64, 128),
+    projections: Sequence[str] = ("mha", "gqa", "mqa", "mla"),
+    window: int = 0,
+    full_every: int = 1,
+) -> tuple[Grid, ...]:
+    """Every (d_head, n_heads, n_kv_heads) and every MLA rank set inside ``frame``."""
+    wanted, decoupled = set(projections), workload.allow_decoupled
+    kinds = [_grouped(frame, d_heads, wanted, decoupled)]
+    if "mla" in wanted and frame.arch == "decoder":
+        kinds.append(_latent(frame, d_heads, decoupled))
+    found = []
+    for attention in kinds:
+        if attention is None:
+            continue
+        shape = shape_of(
+            frame,
+            attention,
+            source_len=int(workload.source_len),
+            window=window,
+            full_every=full_every,
+        )
+        case = Case(shape=shape, workload=workload, device=device)
+        found.append(Grid(case=case, rows=len(attention.n_heads)))
+    return tuple(found)
+
+
+def with_workload(grids: Sequence[Grid], workload: Workload, device: Device | None) -> list[Grid]:
+    """The same candidates at another context, batch, split or device."""
+    return [replace(g, case=replace(g.case, workload=workload, device=device)) for g in grids]
+
+
+def tabulate(grids: Sequence[Grid], *, without: Sequence[str] = ("memory",)) -> Table:
+    """All costs of all candidates. Fitting in memory is a column, not a mask, unless asked."""
+    parts = [_costs(g, index, without) for index, g in enumerate(grids)]
+    joined = {
+        name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})
+    }
+    return Table(grids=tuple(grids), **joined)
+
+
+def _costs(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.ndarray]:
+    case, n = g.case, g.rows
+    attention = case.attention
+    latent = isinstance(attention, Latent)
+    heads, kv = attention.n_heads, attention.kv_heads
+    kind = 3 if latent else np.where(kv == heads, 0, np.where(kv == 1, 2, 1))
+    rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
+    device_bytes = rank_bytes * cost.sequences_per_replica(case)
+    known = case.device is not None
+    feed_forward = case.shape.feed_forward
+    room = feed_forward.d_ff > 0 if feed_forward is not None else True
+    columns: dict[str, Any] = {
+        "grid": index,
+        "row": np.arange(n),
+        "projection": kind,
+        "d_head": attention.qk_nope_head_dim if latent else attention.d_head,  # type: ignore[attr-defined]
+        "n_heads": heads,
+        "n_kv_heads": kv,
+        "kv_lora_rank": attention.kv_lora_rank if latent else 0,  # type: ignore[attr-defined]
+        "cache_bytes": cost.cache_bytes(case),
+        "device_bytes": device_bytes,
+        "decode_s": decode_seconds(case) if known and case.shape.arch != "encoder" else np.nan,
+        "penalty_nats": penalty(attention).nats,
+        "fits": cost.memory(case).fits if known else True,
+        "admissible": admissible(case, without=without) & room,
+    }
+    return {name: np.broadcast_to(np.asarray(value), (n,)) for name, value in columns.items()}
+
+
+def replace_batch(case: Case, batch: int) -> Case:
+    """The case with another batch."""
+    return replace(case, workload=replace(case.workload, batch=batch))
+
+
+def row(value: Any, index: int) -> Any:
+    """One row of a case (or of anything it holds), every column replaced by a plain number."""
+    if isinstance(value, np.ndarray):
+        return value[index].item()
+    if isinstance(value, tuple):
+        return tuple(row(v, index) for v in value)
+    if isinstance(value, Case | ModelShape | GroupedQuery | Latent | FeedForward | Workload):
+        return replace(value, **{f.name: row(getattr(value, f.name), index) for f in fields(value)})
+    if hasattr(value, "scope") and hasattr(value, "attention"):  # a group of layers
+        return replace(value, **{f.name: row(getattr(value, f.name), index) for f in fields(value)})
+    if hasattr(value, "size") and hasattr(value, "grows"):  # a scope
+        return replace(value, size=row(value.size, index))
+    return value
+
+
+def pareto(*costs: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
+    """Rows that no other row beats or equals in every cost and beats in one; lower is better.
+
+    NaN counts as equal to everything: an unknown cost keeps nobody out. Sorting by the first cost
+    and sweeping in blocks against the front found so far keeps it near ``n log n`` for the short
+    fronts that appear here. Equal rows are all kept.
+    """
+    values = np.stack([np.nan_to_num(np.asarray(c, dtype=np.float64), nan=0.0) for c in costs], 1)
+    alive = np.ones(len(values), dtype=np.bool_) if among is None else among.copy()
+    order = np.flatnonzero(alive)
+    order = order[np.lexsort(values[order].T[::-1])]
+    front = np.zeros(len(values), dtype=np.bool_)
+    for chosen in _sweep(values[order]):
+        front[order[chosen]] = True
+    return front
+
+
+def _sweep(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Positions on the front of rows sorted by their first cost, then the next ones."""
+    kept = values[:0]
+    start, block = 0, 4096
+    while start < len(values):
+        part = values[start : start + block]
+        beaten = _beaten_by(part, kept)
+        rest = np.flatnonzero(~beaten)
+        inner = rest[~_beaten_by(part[rest], part[rest])]
+        # A row already kept is never beaten by a later one: later rows have a larger first cost,
+        # or an equal one and a larger next cost.
+        kept = np.unique(np.concatenate([kept, part[inner]]), axis=0)
+        yield start + inner
+        start += block
+
+
+def _beaten_by(rows: np.ndarray, front: np.ndarray) -> np.ndarray:
+    beaten = np.zeros(len(rows), dtype=np.bool_)
+    for best in front:
+        no_worse = (best <= rows).all(axis=1)
+        beaten |= no_worse & (best < rows).any(axis=1)
+    return beaten
