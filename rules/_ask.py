@@ -78,11 +78,6 @@ def power_of_two_below(value: Real) -> Count:
     return powers if isinstance(value, np.ndarray) else int(powers)
 
 
-def cached_width(case: Case) -> Real:
-    """``x``: cached elements of a token and layer over ``d_model``; plain MHA has 2."""
-    return as_float(case.attention.cache_elements()) / case.attention.d_model
-
-
 def parameters(case: Case) -> Real:
     """All weights, as float64."""
     return as_float(params_total(case.shape))
@@ -100,9 +95,9 @@ def is_mixture(case: Case) -> bool:
     return feed_forward is not None and feed_forward.kind == "moe"
 
 
-def next_in(value: int, known: tuple[int, ...]) -> int | None:
-    """The smallest of ``known`` that is at least ``value``."""
-    return min((size for size in known if size >= value), default=None)
+def next_in(value: Count, known: tuple[int, ...]) -> int | None:
+    """The smallest of ``known`` that is at least ``value``, one number."""
+    return min((option for option in known if option >= int(value)), default=None)
 
 
 def listed(known: tuple[int, ...]) -> str:
@@ -116,11 +111,12 @@ def one_sequence(case: Case) -> Count:
     return cache_bytes_per_rank(replace(case, workload=replace(case.workload, batch=1)))
 
 
-def with_kv_heads(case: Case, n_kv_heads: int) -> Case:
-    """The same case with another number of KV heads in every grouped layer; weights follow."""
+def with_attention(case: Case, **changes: Any) -> Case:
+    """The same case with fields changed in every layer of the main attention's kind."""
+    kind = type(case.attention)
     groups = tuple(
-        replace(g, attention=replace(g.attention, n_kv_heads=n_kv_heads))
-        if isinstance(g.attention, GroupedQuery)
+        replace(g, attention=replace(cast(Any, g.attention), **changes))
+        if isinstance(g.attention, kind)
         else g
         for g in case.shape.groups
     )
@@ -135,3 +131,19 @@ def size(value: Count) -> str:
 def count(value: Count) -> str:
     """A parameter count in words, for one case."""
     return format_count(float(value))
+
+
+def rank_heads(case: Case) -> Count:
+    """Query heads that one tensor-parallel rank computes, at least one."""
+    return maximum(case.attention.n_heads // maximum(case.workload.tensor_parallel, 1), 1)
+
+
+def layers_all_full(case: Case) -> bool:
+    """Whether every layer that caches keeps the whole context."""
+    kinds = {g.scope.kind for g in case.shape.groups if g.scope.caches}
+    return kinds == {"full"}
+
+
+def is_windowed(case: Case) -> bool:
+    """Whether some layers keep a window only."""
+    return any(g.scope.kind in ("window", "chunk") for g in case.shape.groups)

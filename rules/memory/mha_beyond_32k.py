@@ -29,7 +29,7 @@ from configurator.core.cost import cache_bytes, cache_bytes_per_token
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, grouped, is_grouped, size, with_kv_heads
+from rules._ask import decodes, grouped, is_grouped, size, with_attention
 
 
 def applies(case: Case) -> bool:
@@ -45,7 +45,7 @@ def says(case: Case) -> str:
     a, work = grouped(case), case.workload
     heads = a.n_heads
     fewer = max(n for n in range(1, 9) if heads % n == 0)
-    here, there = cache_bytes(case), cache_bytes(with_kv_heads(case, fewer))
+    here, there = cache_bytes(case), cache_bytes(with_attention(case, n_kv_heads=fewer))
     return (
         f"MHA with {heads} heads keeps {size(cache_bytes_per_token(case))} a token: "
         f"{size(here)} for {work.batch} x {work.context:,} tokens; GQA with {fewer} KV "
