@@ -61,6 +61,7 @@ class Table:
     device_bytes: np.ndarray
     decode_s: np.ndarray
     penalty_nats: np.ndarray
+    expected_nats: np.ndarray
     fits: np.ndarray
     admissible: np.ndarray
 
@@ -146,17 +147,10 @@ def _latent(frame: Frame, widths: Sequence[int], decoupled: bool) -> Any:
         rows += [(count, rank, nope, rope, value, query) for count in sorted(counts)]
     if not rows:
         return None
-    columns = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
-    heads, rank, nope, rope, value, query = columns
-    return Latent(
-        d_model=frame.d_model,
-        n_heads=heads,
-        kv_lora_rank=rank,
-        q_lora_rank=query,
-        qk_nope_head_dim=nope,
-        qk_rope_head_dim=rope,
-        v_head_dim=value,
-    )
+    names = ("n_heads", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+             "q_lora_rank")  # fmt: skip
+    columns: list[Any] = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+    return Latent(d_model=frame.d_model, **dict(zip(names, columns, strict=True)))
 
 
 def grid(
@@ -213,6 +207,7 @@ def _costs(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.ndarray]
     rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
     device_bytes = rank_bytes * cost.sequences_per_replica(case)
     known = case.device is not None
+    loss = penalty(attention)
     feed_forward = case.shape.feed_forward
     room = feed_forward.d_ff > 0 if feed_forward is not None else True
     columns: dict[str, Any] = {
@@ -226,7 +221,8 @@ def _costs(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.ndarray]
         "cache_bytes": cost.cache_bytes(case),
         "device_bytes": device_bytes,
         "decode_s": decode_seconds(case) if known and case.shape.arch != "encoder" else np.nan,
-        "penalty_nats": penalty(attention).nats,
+        "penalty_nats": loss.nats,
+        "expected_nats": loss.expected,
         "fits": cost.memory(case).fits if known else True,
         "admissible": admissible(case, without=without) & room,
     }

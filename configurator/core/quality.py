@@ -41,9 +41,14 @@ _NARROW = ((32, 0.033, 0.02), (64, 0.015, 0.02))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Penalty:
-    """Nats a token against MHA at equal parameters: value, half-width, and where it is a guess."""
+    """Nats a token against MHA at equal parameters: value, half-width, and where it is a guess.
+
+    ``expected`` is the curve's own value, below zero where sharing came out slightly ahead (the
+    freed parameters go to the feed-forward); ``nats`` is what is shown, never below zero.
+    """
 
     nats: Real
+    expected: Real
     error: Real
     extrapolated: Truth
     cached_width: Real
@@ -65,8 +70,10 @@ def penalty(attention: Attention) -> Penalty:
     if isinstance(attention, Latent):
         enough = attention.kv_lora_rank >= 4 * attention.qk_nope_head_dim
         curve = maximum(_curve(x, 2.0), 0.0)
+        nats = where(enough, 0.0 * x, curve)
         return Penalty(
-            nats=where(enough, 0.0 * x, curve),
+            nats=nats,
+            expected=nats,
             error=MLA_ERROR_NATS + 0.0 * x,
             extrapolated=~enough if is_column(enough) else not enough,
             cached_width=x,
@@ -76,13 +83,19 @@ def penalty(attention: Attention) -> Penalty:
     x_mha = 2.0 * as_float(heads * width) / attention.d_model
     # A narrow MHA (heads * d_head well under d_model) loses more than its cache says; the curve's
     # own data hold the query width near d_model, so the reference never falls below 1.
-    nats = maximum(_curve(x, maximum(x_mha, 1.0)), 0.0)
+    expected = where(attention.kv_heads == heads, 0.0 * x, _curve(x, maximum(x_mha, 1.0)))
     error: Real = ERROR_NATS + 0.0 * x
     for limit, extra, band in reversed(_NARROW):
         narrow = width < limit
-        nats = nats + where(narrow, extra, 0.0)
+        expected = expected + where(narrow, extra, 0.0)
         error = where(narrow, ERROR_NATS + band, error)
-    return Penalty(nats=nats, error=error, extrapolated=x < _EXTRAPOLATED_BELOW, cached_width=x)
+    return Penalty(
+        nats=maximum(expected, 0.0),
+        expected=expected,
+        error=error,
+        extrapolated=x < _EXTRAPOLATED_BELOW,
+        cached_width=x,
+    )
 
 
 def _curve(x: Real, x_mha: Real) -> Real:

@@ -134,10 +134,14 @@ class QualityReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initialization:
-    """Standard deviations for the attention's projections, computed for this shape."""
+    """Standard deviations for the attention's projections, computed for this shape.
+
+    ``kaiming`` has the gain sqrt(2) of a rectifier, ``kaiming_linear`` the gain 1 of a linear map.
+    """
 
     xavier: dict[str, float]
     kaiming: dict[str, float]
+    kaiming_linear: dict[str, float]
     residual_scaled: dict[str, float]
     recommended: dict[str, float]
     bias: str

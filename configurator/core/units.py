@@ -10,19 +10,15 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from configurator.core.errors import UsageError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Count: TypeAlias = int | NDArray[np.int64] | Any  # a whole number, or a column of them
-    Real: TypeAlias = float | NDArray[np.float64] | Any
-    Truth: TypeAlias = bool | NDArray[np.bool_] | Any
-else:
-    Count = Real = Truth = Any
+# A whole number, a real or a truth, or a numpy column of them. Type checkers see Any: a union of
+# the two would have to be taken apart at every use, and one formula is meant to serve both.
+Count: TypeAlias = Any
+Real: TypeAlias = Any
+Truth: TypeAlias = Any
 
 __all__ = [
     "Count",

@@ -1,0 +1,304 @@
+"""The words of a recommendation: why this one, why not that one, what would help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from configurator.assemble import label
+from configurator.core import cost
+from configurator.core.case import Case
+from configurator.core.dtypes import cache_type
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
+from configurator.core.layers import LayerGroup, ModelShape, Scope
+from configurator.core.quality import ERROR_NATS
+from configurator.core.report import Option, TestHook
+from configurator.core.units import format_bytes, format_seconds
+from configurator.rank import Principles
+
+__all__ = ["reason", "remedies", "test_hook", "why", "why_not"]
+
+
+def as_mha(case: Case) -> Case:
+    """The same shape with one KV head per query head (feed-forward untouched)."""
+    a = case.attention
+    width = a.qk_nope_head_dim if isinstance(a, Latent) else a.d_head  # type: ignore[attr-defined]
+    mha = GroupedQuery(d_model=a.d_model, n_heads=a.n_heads, n_kv_heads=a.n_heads, d_head=width)
+    return _with_attention(case, mha)
+
+
+def _with_attention(case: Case, attention: GroupedQuery | Latent) -> Case:
+    def swap(group: LayerGroup) -> LayerGroup:
+        return group if group.attention is None else replace(group, attention=attention)
+
+    groups = tuple(swap(g) for g in case.shape.groups)
+    return replace(case, shape=replace(case.shape, groups=groups))
+
+
+def reason(case: Case) -> str:
+    """One sentence that ties the projection to the cache."""
+    a = case.attention
+    if case.shape.arch == "encoder":
+        return (
+            f"MHA with {a.n_heads} heads: an encoder reads its input once and keeps no cache, so "
+            "sharing KV heads would save nothing"
+            if a.projection == "MHA"
+            else f"{a.projection} as asked; an encoder keeps no cache, so sharing saves nothing"
+        )
+    layer = a.cache_bytes(cache_type("fp16"))
+    mha = as_mha(case).attention.cache_bytes(cache_type("fp16"))
+    size = f"{layer:,} bytes a token and layer in fp16"
+    if a.projection == "MHA":
+        return f"MHA keeps {size}: one key and value for each of {a.n_heads} heads, shared by none"
+    if isinstance(a, Latent):
+        text = (
+            f"MLA keeps one latent of {a.kv_lora_rank} + {a.qk_rope_head_dim} values, {size}, "
+            f"{mha / layer:.1f}x less than MHA with {a.n_heads} heads"
+        )
+        ranks = case.workload.tensor_parallel
+        return text + (f"; each of {ranks} ranks holds all of it" if ranks > 1 else "")
+    shared = "one KV head" if a.kv_heads == 1 else f"{a.kv_heads} KV heads"
+    return (
+        f"{a.projection} shares {shared} among {a.n_heads} query heads: {size}, "
+        f"{mha / layer:.4g}x less than MHA"
+    )
+
+
+def why(wish: Principles, chosen: Option, runner_up: Option | None, case: Case) -> tuple[str, ...]:
+    """The reasons in the order in which they decide, with the margin to the runner-up."""
+    said = [f"Projection: {wish.why['projection']}."]
+    rec = chosen.recommendation
+    if rec.projection != wish.projection[0]:
+        said[0] = (
+            f"Projection: {rec.projection}, because {wish.projection[0]} was excluded or does not "
+            f"fit; otherwise {wish.why['projection']}."
+        )
+    said.append(f"Head width {rec.d_head}: {wish.why['d_head']}.")
+    said.append(f"{rec.n_heads} query heads: {wish.why['n_heads']}.")
+    if rec.projection in ("GQA", "MQA") and case.shape.arch != "encoder":
+        said.append(_kv_heads(wish, chosen))
+        step = _one_step_further(case, chosen)
+        if step:
+            said.append(step)
+    if runner_up is not None:
+        said.append(f"Runner-up {runner_up.label}: {runner_up.why_not}.")
+    trade = {
+        "quality": "Priority quality keeps a cached width of half the model's at every size.",
+        "latency": "Priority latency keeps only what is within 10 % of the fastest that fits.",
+        "memory": "Priority memory takes the smallest cache per device inside the loss error.",
+        "training": "Priority training ignores the cache: a training step keeps none.",
+    }.get(wish.priority)
+    return tuple(said if trade is None else [*said, trade])
+
+
+def _kv_heads(wish: Principles, chosen: Option) -> str:
+    rec, x = chosen.recommendation, chosen.quality.cached_width
+    wanted = int(wish.kv_heads(rec.d_head))
+    where = f"cached width {x:.2f} of the model's"
+    if rec.n_kv_heads == wanted and rec.n_kv_heads == wish.tensor_parallel > 1:
+        return f"{rec.n_kv_heads} KV heads ({where}): one for each of the ranks, none copied."
+    if rec.n_kv_heads == wanted:
+        return (
+            f"{rec.n_kv_heads} KV heads ({where}): the most, up to 8, that stay within 0.5, the "
+            "smallest cached width without a measured cost."
+        )
+    return f"{rec.n_kv_heads} KV heads ({where}) instead of the usual {wanted}: " + (
+        "the usual number does not fit, does not divide the heads, or was excluded."
+        if wish.priority in ("balanced", "quality", "training")
+        else f"the priority is {wish.priority}."
+    )
+
+
+def _one_step_further(case: Case, chosen: Option) -> str:
+    """What halving the KV heads would buy, in bytes, sequences and time beyond the error."""
+    a = case.attention
+    if not isinstance(a, GroupedQuery) or a.n_kv_heads < 2 or a.n_kv_heads % 2:
+        return ""
+    half = _with_attention(case, replace(a, n_kv_heads=a.n_kv_heads // 2))
+    saved = cost.cache_bytes(case) - cost.cache_bytes(half)
+    text = f"Halving them to {a.n_kv_heads // 2} would save {format_bytes(saved)} of cache"
+    before, after = chosen.cache.max_batch, None
+    if case.device is not None:
+        after = int(cost.max_batch(half))
+    if before and after and after > before:
+        text += f" and fit {after} sequences instead of {before}"
+    elif before and after == before:
+        text += "; on each device it would save nothing, since KV heads would be copied"
+    seconds = chosen.latency.decode_s
+    if seconds and case.device is not None:
+        from configurator.core.step import decode_seconds
+
+        gain = 1.0 - float(decode_seconds(half)) / seconds
+        text += (
+            f"; the predicted step would be {gain:.0%} shorter, which is "
+            + ("more" if gain > 0.10 else "less")
+            + " than the 10 % a pair of predictions can tell apart"
+        )
+    return text + "."
+
+
+def why_not(other: Option, chosen: Option, case: Case) -> str:
+    """Why ``other`` was not chosen, in numbers against the choice."""
+    said = []
+    if other.cache.fits is False and chosen.cache.fits:
+        said.append("does not fit the target at this context and batch")
+    extra = other.quality.penalty_nats
+    if extra > ERROR_NATS and extra > chosen.quality.penalty_nats:
+        said.append(f"expected loss +{extra:.3f} +- {other.quality.error_nats:.3f} nats")
+    if case.shape.arch != "encoder":
+        said.append(_cache_difference(other, chosen))
+        said.append(_time_difference(other, chosen))
+    said.append(_beyond_the_numbers(other, chosen, case))
+    kept = [s for s in said if s]
+    return "; ".join(kept) or "a tie on every count; the more common choice is preferred"
+
+
+def _beyond_the_numbers(other: Option, chosen: Option, case: Case) -> str:
+    """What speaks against an option that the figures alone would favour."""
+    theirs, mine = other.recommendation, chosen.recommendation
+    if theirs.projection == mine.projection == "MLA":
+        return "" if other.quality.extrapolated is False else "its rank is below what was tested"
+    if theirs.projection == "MLA":
+        if case.workload.tensor_parallel > 1:
+            return "its latent is copied on every rank"
+        return "fast kernels exist for few latent shapes; take it where the cache binds"
+    if theirs.projection == "MQA":
+        return "one KV head is the extreme: training was unstable in one report"
+    if theirs.projection == "MHA" or case.shape.arch == "encoder":
+        return ""
+    x, y = other.quality.cached_width, chosen.quality.cached_width
+    if x < y and x < 0.5:
+        return (
+            f"below a cached width of 0.5 (here {x:.2f}) measured costs scatter around zero; "
+            "take it where the cache binds"
+        )
+    if theirs.d_head != mine.d_head:
+        return f"heads of {theirs.d_head} instead of {mine.d_head}"
+    return ""
+
+
+def _cache_difference(other: Option, chosen: Option) -> str:
+    mine, theirs = chosen.cache.bytes_total, other.cache.bytes_total
+    if mine == theirs or not mine or not theirs:
+        return ""
+    if theirs > mine:
+        return f"{theirs / mine:.3g}x the cache"
+    text = f"{mine / theirs:.3g}x less cache"
+    gain = other.quality.penalty_nats - chosen.quality.penalty_nats
+    inside = abs(gain) <= ERROR_NATS
+    return text + (", loss difference inside the error" if inside else "")
+
+
+def _time_difference(other: Option, chosen: Option) -> str:
+    a, b = chosen.latency.decode_s, other.latency.decode_s
+    if not a or not b:
+        return ""
+    ratio = b / a
+    limit = 1.25 if "MLA" in (other.recommendation.projection,) else 1.10
+    if 1 / limit <= ratio <= limit:
+        return "decode time about equal"
+    return f"decode {ratio:.2g}x as long" if ratio > 1 else f"decode {1 / ratio:.2g}x faster"
+
+
+def remedies(case: Case) -> tuple[str, ...]:
+    """What would make a case that does not fit fit, each tried and with its numbers."""
+    if case.device is None:
+        return ()
+    found: list[str] = []
+    work = case.workload
+
+    def fits(changed: Case) -> bool:
+        return bool(cost.memory(changed).fits)
+
+    longest = cost.max_context(case)
+    if longest > 0:
+        found.append(f"a context of {longest:,} tokens fits with this batch and geometry")
+    batch = int(cost.max_batch(case))
+    if 0 < batch < work.batch:
+        found.append(f"a batch of {batch} fits at {work.context:,} tokens")
+    a = case.attention
+    tries: list[tuple[str, Case]] = []
+    for name in ("fp8", "q4_0"):
+        if work.kv.k.bytes_per_element > cache_type(name).k.bytes_per_element:
+            quantised = replace(work, kv=cache_type(name))
+            tries.append((f"--kv-dtype {name}", replace(case, workload=quantised)))
+    if isinstance(a, GroupedQuery):
+        fewer = [n for n in (4, 2, 1) if n < a.n_kv_heads and a.n_heads % n == 0]
+        tries += [(f"{n} KV heads", _with_attention(case, replace(a, n_kv_heads=n))) for n in fewer]
+        latent = Latent(d_model=a.d_model, n_heads=a.n_heads, kv_lora_rank=512)
+        if case.shape.arch == "decoder" and cost.params_total(case.shape) >= 1e9:
+            tries.append(("MLA (rank 512)", _with_attention(case, latent)))
+    if case.shape.arch == "decoder" and work.context > 4096:
+        tries.append(("--window 4096 --full-every 6", _windowed(case, 4096, 6)))
+        both = replace(_windowed(case, 4096, 6), workload=replace(work, kv=cache_type("fp8")))
+        tries.append(("--window 4096 --full-every 6 --kv-dtype fp8", both))
+    if work.weight_dtype in ("bf16", "fp16", "fp32"):
+        light = replace(work, weight_dtype="q4_0", kv=cache_type("fp8"))
+        tries.append(("4-bit weights and an fp8 cache", replace(case, workload=light)))
+    for text, changed in tries:
+        if fits(changed):
+            found.append(f"{text} fits: {format_bytes(cost.cache_bytes(changed))} of cache")
+        elif cost.max_context(changed) > max(longest, 0):
+            reach = cost.max_context(changed)
+            found.append(f"{text} reaches {reach:,} tokens, not {work.context:,}")
+    devices = case.device.count
+    for factor in (2, 4, 8, 16, 32):
+        bigger = replace(case.device, count=devices * factor)
+        wide = replace(work, tensor_parallel=work.tensor_parallel * factor)
+        if a.n_heads % wide.tensor_parallel == 0 and fits(
+            replace(case, device=bigger, workload=wide)
+        ):
+            found.append(f"{devices * factor} devices with --tensor-parallel "
+                         f"{wide.tensor_parallel} fit")  # fmt: skip
+            break
+    return tuple(found)
+
+
+def _windowed(case: Case, window: int, full_every: int) -> Case:
+    group = case.shape.main
+    full = group.count // full_every
+    groups = (
+        replace(group, count=full),
+        replace(group, count=group.count - full, scope=Scope("window", window)),
+    )
+    shape: ModelShape = replace(case.shape, groups=groups)
+    return replace(case, shape=shape)
+
+
+def test_hook(case: Case) -> TestHook:
+    """A synthetic task for a two-layer version of the geometry, and how to run it."""
+    a = case.attention
+    flags = f"--d-model {a.d_model} --n-heads {a.n_heads}"
+    if isinstance(a, Latent):
+        flags += f" --kv-lora-rank {a.kv_lora_rank} --qk-nope-head-dim {a.qk_nope_head_dim}"
+        flags += f" --qk-rope-head-dim {a.qk_rope_head_dim} --v-head-dim {a.v_head_dim}"
+    else:
+        flags += f" --n-kv-heads {a.kv_heads} --d-head {a.d_head}"  # type: ignore[attr-defined]
+    causal = case.shape.arch != "encoder"
+    task = "induction" if causal else "recall"
+    text = (
+        "a random segment is shown twice; in the second half every next token must be "
+        "predicted from the first (A B ... A -> B)"
+        if causal
+        else "key-value pairs are shown, then a key; its value must be given back"
+    )
+    return TestHook(
+        task=task,
+        description=text,
+        threshold=0.95,
+        layers=2,
+        control="a one-layer version of the same attention must stay below the threshold",
+        command=f"mha-configurator probe --task {task} {flags}",
+    )
+
+
+def compared(chosen: Option, alternatives: tuple[Option, ...]) -> Option | None:
+    """The runner-up: the first alternative that fits and is not the choice."""
+    others = [o for o in alternatives if o.label != chosen.label]
+    return next((o for o in others if o.cache.fits is not False), others[0] if others else None)
+
+
+def headline(case: Case, latency_s: float | None) -> str:
+    """One line for logs: label, cache per token, decode time."""
+    per_token = format_bytes(cost.cache_bytes_per_token(case))
+    return f"{label(case)}: {per_token} a token, decode {format_seconds(latency_s)}"

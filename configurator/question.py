@@ -1,0 +1,266 @@
+"""One request on its way to a report: the frames, the grid, the order of its rows, the words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from configurator import __version__
+from configurator.assemble import label, option, recommendation, rule_reports
+from configurator.budget import Frame, frames
+from configurator.catalog import published
+from configurator.core.case import Case, Device, Workload
+from configurator.core.dtypes import cache_type
+from configurator.core.errors import UsageError
+from configurator.core.initialization import initialization
+from configurator.core.report import Option, Precedent, Report
+from configurator.explain import compared, reason, remedies, test_hook, why, why_not
+from configurator.rank import order, principles
+from configurator.schema import GeometryRequest, Request
+from configurator.search import PROJECTIONS, Grid, Table, grid, pareto, tabulate
+from configurator.sensitivity import sensitivity
+from configurator.target import describe, resolve
+
+__all__ = ["Question", "command", "echo", "workload_of"]
+
+_LATENT_FROM = 4_000_000_000  # below it the list of five names MQA instead of MLA
+_DECOUPLED_HINT = (
+    "published models of this width decouple heads from the width; --allow-decoupled-heads lets "
+    "the advisor do so"
+)
+
+
+class Question:
+    """One request on its way: the frames, the grid and the order of its rows."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.warnings: list[str] = []
+        self.device = resolve(
+            request.target,
+            memory=request.memory,
+            bandwidth=request.bandwidth,
+            tflops=request.tflops,
+        )
+        self.workload = workload_of(request, self.device, self.warnings)
+        self.frames = frames(
+            params=request.params,
+            active_params=request.active_params,
+            d_model=request.d_model,
+            n_layers=request.n_layers,
+            vocab_size=request.vocab_size,
+            tied=request.tie_embeddings,
+            arch=request.arch,
+            tensor_parallel=int(self.workload.tensor_parallel),
+            d_head=min(request.d_head) if request.d_head else 128,
+        )
+        self.warnings += self.frames[0].notes
+
+    def grids(self, frame: Frame) -> tuple[Grid, ...]:
+        """The candidates inside one frame; raises ``UsageError`` where the request allows none."""
+        request = self.request
+        found = grid(
+            frame,
+            workload=self.workload,
+            device=self.device,
+            d_heads=request.d_head or (64, 128),
+            projections=request.projection or ("mha", "gqa", "mqa", "mla"),
+            window=request.window or 0,
+            full_every=1 if request.full_every is None else request.full_every,
+        )
+        if not found:
+            raise UsageError(_nothing_possible(request, frame))
+        return found
+
+    def answer(self) -> Report:
+        """Search, rank and explain."""
+        request, frame = self.request, self.frames[0]
+        wish = principles(frame, self.workload, self.device)
+        grids = self.grids(frame)
+        table, ranked = self._ranked(grids, frame)
+        case = table.case(ranked[0])
+        front = pareto(
+            table.cache_bytes, table.decode_s, table.expected_nats, among=table.admissible
+        )
+        chosen = option(case, on_front=bool(front[ranked[0]]))
+        others = self._alternatives(table, ranked, front, case, chosen)
+        rules = rule_reports(case)
+        fits = chosen.cache.fits is not False
+        self._warn_unhonoured(case)
+        return Report(
+            request=echo(request, self.workload),
+            recommendation=recommendation(case, reason(case)),
+            cache=chosen.cache,
+            memory=chosen.memory,
+            latency=chosen.latency,
+            sensitivity=sensitivity(grids, frame, self.workload, self.device),
+            quality=chosen.quality,
+            initialization=initialization(case, chosen.recommendation.params_total),
+            test_hook=test_hook(case),
+            alternatives=others,
+            rules=rules,
+            precedents=_precedents(case),
+            measurements=(),
+            warnings=tuple(self.warnings),
+            why=why(wish, chosen, compared(chosen, others), case),
+            target=describe(self.device),
+            fits=fits,
+            remedies=() if fits else remedies(case),
+            command=command("recommend", request),
+            version=__version__,
+        )
+
+    def _ranked(self, grids: Sequence[Grid], frame: Frame) -> tuple[Table, list[int]]:
+        table = tabulate(grids)
+        wish = principles(frame, self.workload, self.device)
+        ranked = [int(i) for i in order(table, wish)]
+        if not table.admissible[ranked[0]]:
+            self.warnings.append(
+                "no geometry of this shape passes every rule; the nearest one is shown with the "
+                "rules it breaks"
+            )
+        return table, ranked
+
+    def _alternatives(
+        self, table: Table, ranked: list[int], front: Any, case: Case, chosen: Option
+    ) -> tuple[Option, ...]:
+        """GQA-8, GQA-4, GQA-2, MHA, MLA (MQA below 4B), then the rest of the front, then depth."""
+        picked: list[int] = []
+        width = table.d_head[ranked[0]]
+        kinds: list[tuple[str, int]] = [("GQA", 8), ("GQA", 4), ("GQA", 2), ("MHA", 0)]
+        small = chosen.recommendation.params_total < _LATENT_FROM
+        kinds += [("MQA", 1), ("MLA", 0)] if small else [("MLA", 0), ("MQA", 1)]
+
+        def matches(i: int, kind: str, kv: int) -> bool:
+            same = PROJECTIONS[int(table.projection[i])] == kind
+            return same and (kv == 0 or int(table.n_kv_heads[i]) == kv)
+
+        for kind, kv in kinds:
+            rows = [i for i in ranked[1:] if table.admissible[i] and matches(i, kind, kv)]
+            rows.sort(key=lambda i: (table.d_head[i] != width, ranked.index(i)))
+            if rows and not matches(ranked[0], kind, kv):
+                picked.append(rows[0])
+        rest = [i for i in ranked[1:] if table.admissible[i] and i not in picked]
+        picked += [i for i in rest if front[i]] + [i for i in rest if not front[i]]
+        found = []
+        for i in picked[: max(0, self.request.top)]:
+            other = option(table.case(i), on_front=bool(front[i]))
+            found.append(replace(other, why_not=why_not(other, chosen, case)))
+        return tuple(found) + self._depths(case, chosen)
+
+    def _depths(self, case: Case, chosen: Option) -> tuple[Option, ...]:
+        """The same heads at another depth: where published models differ most."""
+        found = []
+        for frame in self.frames[1:2]:
+            wish = principles(frame, self.workload, self.device)
+            table = tabulate(self.grids(frame))
+            i = int(order(table, wish)[0])
+            if not table.admissible[i]:
+                continue
+            other = option(table.case(i), name=f"{frame.label}: {label(table.case(i))}")
+            text = (
+                f"{frame.n_layers} layers of {frame.d_model} instead of "
+                f"{chosen.recommendation.n_layers} of {chosen.recommendation.d_model}; loss hardly "
+                "depends on it, published models differ most here; "
+            )
+            found.append(replace(other, why_not=text + why_not(other, chosen, case)))
+        return tuple(found)
+
+    def _warn_unhonoured(self, case: Case) -> None:
+        request, rec = self.request, case.attention
+        asked = {p.upper() for p in request.projection or ()}
+        if asked and rec.projection not in asked:
+            self.warnings.append(f"projection {', '.join(sorted(asked))} was not possible")
+        if request.projection == ("mla",) and request.params < 1e9 and not request.benchmarking:
+            self.warnings.append("MLA below 1B parameters is proposed only with --benchmarking")
+        if request.window and case.shape.arch != "decoder":
+            self.warnings.append("the window is for decoders and was not used")
+        if not request.allow_decoupled_heads and case.shape.d_model == 1024:
+            self.warnings.append(_DECOUPLED_HINT)
+        if self.device is not None and not self.device.verified:
+            self.warnings.append(f"the figures of {self.device.name} were not verified at a source")
+
+
+def _nothing_possible(request: Request, frame: Frame) -> str:
+    kinds = ",".join(request.projection or ("any",))
+    widths = ",".join(map(str, request.d_head or (64, 128)))
+    return (
+        f"no geometry is possible: d-model {frame.d_model} with d-head {widths} and projection "
+        f"{kinds}; d-model must be a multiple of d-head, or add --allow-decoupled-heads"
+    )
+
+
+def workload_of(
+    request: Request | GeometryRequest, device: Device | None, warnings: list[str]
+) -> Workload:
+    count = device.count if device else 1
+    ranks = request.tensor_parallel or count
+    if device is not None and ranks > count:
+        raise UsageError(
+            f"tensor-parallel {ranks} needs {ranks} devices, the target has {count}; name "
+            f"{ranks}x{device.name}, or lower --tensor-parallel"
+        )
+    if count % ranks:
+        raise UsageError(
+            f"tensor-parallel {ranks} does not divide the target's {count} devices; use a divisor"
+        )
+    source = request.source_len
+    if request.arch == "encoder-decoder" and source is None:
+        source = request.context
+        warnings.append(f"source length taken as the context, {source:,} tokens")
+    if request.kv_dtype == "fp8" and device is not None and not device.flops_per_s.get("fp8"):
+        warnings.append(f"{device.name} has no fp8 arithmetic: an fp8 cache is converted when read")
+    return Workload(
+        context=request.context,
+        batch=request.batch,
+        weight_dtype=request.weight_dtype,
+        kv=cache_type(request.kv_dtype),
+        tensor_parallel=ranks,
+        page_size=request.page_size,
+        source_len=source or 0,
+        priority=request.priority,
+        benchmarking=request.benchmarking,
+        allow_decoupled=request.allow_decoupled_heads,
+    )
+
+
+def echo(request: Request | GeometryRequest, workload: Workload) -> dict[str, Any]:
+    """The request as understood, whole numbers, defaults filled in."""
+    said = request.model_dump(mode="json")
+    said["tensor_parallel"] = int(workload.tensor_parallel)
+    said["kv_dtype"] = workload.kv.name
+    return said
+
+
+def command(name: str, request: Request | GeometryRequest) -> str:
+    """The exact command that reproduces the answer; defaults are left out."""
+    parts = ["mha-configurator", name]
+    for key in type(request).model_fields:
+        value = getattr(request, key)
+        field = type(request).model_fields[key]
+        if value is None or value == field.default:
+            continue
+        flag = "--" + key.replace("_", "-")
+        if key == "tie_embeddings":
+            parts.append(flag if value else "--untie-embeddings")
+        elif key == "allow_decoupled_heads" and isinstance(request, GeometryRequest):
+            continue
+        elif value is True:
+            parts.append(flag)
+        else:
+            parts += [flag, _flag_value(key, value)]
+    return " ".join(shlex.quote(part) for part in parts)
+
+
+def _flag_value(key: str, value: Any) -> str:
+    if key == "bandwidth":
+        return f"{value / 1e9:.12g}GB/s"
+    if key == "tflops":
+        return f"{value / 1e12:.12g}"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _precedents(case: Case, count: int = 4) -> tuple[Precedent, ...]:
+    return tuple(published.neighbours(case, count))

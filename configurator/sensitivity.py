@@ -1,0 +1,155 @@
+"""What would change the answer: where projection or KV heads flip, and how far that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from configurator.budget import Frame
+from configurator.core.case import Device, Workload
+from configurator.core.report import Sensitivity
+from configurator.core.units import format_bytes
+from configurator.rank import decide, principles
+from configurator.search import PROJECTIONS, Grid, tabulate, with_workload
+
+__all__ = ["sensitivity"]
+
+_REACH = 6  # doublings looked at in each direction
+Choice = tuple[str, int, bool]
+
+
+def choice(
+    grids: Sequence[Grid], frame: Frame, workload: Workload, device: Device | None
+) -> Choice:
+    """Projection, KV heads and whether it fits, at one workload."""
+    table = tabulate(with_workload(grids, workload, device))
+    best = decide(table, principles(frame, workload, device))
+    kind = PROJECTIONS[int(table.projection[best])]
+    return kind, int(table.n_kv_heads[best]), bool(table.fits[best])
+
+
+def sensitivity(
+    grids: Sequence[Grid], frame: Frame, workload: Workload, device: Device | None
+) -> tuple[Sensitivity, ...]:
+    """The nearest flips in context, batch, memory and tensor parallelism.
+
+    Each input is doubled or halved up to six times, then the flip is found by bisection to 1 %
+    (a whole number of sequences for the batch). Between two points that give the same answer it
+    is taken as the same: a flip there and back within a factor of two would be missed.
+    """
+    here = choice(grids, frame, workload, device)
+    found: list[Sensitivity] = []
+
+    def at_context(tokens: int) -> Choice:
+        return choice(grids, frame, replace(workload, context=tokens), device)
+
+    def at_batch(batch: int) -> Choice:
+        return choice(grids, frame, replace(workload, batch=batch), device)
+
+    found += _both_ways("context", int(workload.context), 128, 1 << 30, here, at_context)
+    found += _both_ways("batch", int(workload.batch), 1, 1 << 16, here, at_batch)
+    if device is None:
+        return tuple(found)
+    known = device
+
+    def at_memory(size: int) -> Choice:
+        return choice(grids, frame, workload, replace(known, memory_bytes=size))
+
+    def at_ranks(ranks: int) -> Choice:
+        return choice(grids, frame, replace(workload, tensor_parallel=ranks), known)
+
+    found += _both_ways("memory", known.memory_bytes, 1 << 28, 1 << 43, here, at_memory)
+    if known.count > 1:
+        found.append(_ranks(int(workload.tensor_parallel), known.count, here, at_ranks))
+    return tuple(found)
+
+
+def _both_ways(
+    name: str, asked: int, least: int, most: int, here: Choice, at: Callable[[int], Choice]
+) -> list[Sensitivity]:
+    rows = []
+    for direction in ("up", "down"):
+        if direction == "down" and asked <= least:
+            continue
+        flip = _first_flip(asked, direction, least, most, here, at)
+        rows.append(_said(name, asked, direction, flip, here))
+    return rows
+
+
+def _first_flip(
+    asked: int, direction: str, least: int, most: int, here: Choice, at: Callable[[int], Choice]
+) -> tuple[int, Choice] | None:
+    same, other, there = asked, asked, here
+    for _ in range(_REACH):
+        other = same * 2 if direction == "up" else same // 2
+        if not least <= other <= most:
+            return None
+        there = at(other)
+        if there != here:
+            break
+        same = other
+    else:
+        return None
+    while abs(other - same) > max(1, same // 100):
+        middle = (same + other) // 2
+        tried = at(middle)
+        if tried == here:
+            same = middle
+        else:
+            other, there = middle, tried
+    return other, there
+
+
+def _words(choice: Choice) -> str:
+    kind, kv, fits = choice
+    name = f"{kind} with {kv} KV heads" if kind == "GQA" else kind
+    return name if fits else "nothing fits"
+
+
+def _said(
+    name: str, asked: int, direction: str, flip: tuple[int, Choice] | None, here: Choice
+) -> Sensitivity:
+    show = format_bytes if name == "memory" else "{:,}".format
+    if flip is None:
+        reach = 2**_REACH
+        word = f"{reach}x more" if direction == "up" else f"{reach}x less"
+        return Sensitivity(
+            input=name,
+            asked=asked,
+            direction=direction,
+            flips_at=None,
+            factor=None,
+            to="",
+            message=f"{name} up to {word}, within the range looked at: the answer stays",
+        )
+    value, there = flip
+    factor = value / asked
+    return Sensitivity(
+        input=name,
+        asked=asked,
+        direction=direction,
+        flips_at=value,
+        factor=factor,
+        to=_words(there),
+        message=f"{name} from {show(asked)} to {show(value)} ({factor:.3g}x): {_words(there)}",
+    )
+
+
+def _ranks(asked: int, devices: int, here: Choice, at: Callable[[int], Choice]) -> Sensitivity:
+    """The nearest other tensor parallelism that changes the answer, on the same devices."""
+    options = [r for r in (2**i for i in range(11)) if r <= devices and r != asked]
+    options.sort(key=lambda r: max(r / asked, asked / r))
+    for ranks in options:
+        there = at(ranks)
+        if there != here:
+            way = "up" if ranks > asked else "down"
+            return _said("tensor_parallel", asked, way, (ranks, there), here)
+    return Sensitivity(
+        input="tensor_parallel",
+        asked=asked,
+        direction="both",
+        flips_at=None,
+        factor=None,
+        to="",
+        message=f"any tensor parallelism up to {devices}: the answer stays",
+    )

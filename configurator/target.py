@@ -1,0 +1,58 @@
+"""From what a request says of its target to a device: by name, by figures, or this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from configurator.catalog import targets
+from configurator.core.case import Device
+from configurator.core.units import format_bytes, parse_bytes
+
+__all__ = ["describe", "resolve"]
+
+
+def resolve(
+    target: str | None, *, memory: int | None, bandwidth: float | None, tflops: float | None
+) -> Device | None:
+    """The device asked for, or ``None`` where nothing describes one.
+
+    Raises ``UsageError`` for an unknown name or a description without memory or bandwidth.
+    """
+    base: Device | str | None = target
+    if target is not None and target.strip().lower() == "host":
+        from configurator.host import host_device
+
+        base = host_device()
+    if base is None and memory is None and bandwidth is None and tflops is None:
+        return None
+    return targets.custom(
+        base=base,
+        memory=None if memory is None else _bytes_text(memory),
+        bandwidth=None if bandwidth is None else f"{bandwidth / 1e9:.12g}GB/s",
+        tflops=None if tflops is None else f"{tflops / 1e12:.12g}",
+    )
+
+
+def _bytes_text(value: int) -> str:
+    short = format_bytes(value).replace(" ", "")
+    return short if parse_bytes(short) == value else f"{value}B"
+
+
+def describe(device: Device | None) -> dict[str, Any]:
+    """What a report says of its target; rates in FLOP/s, per device."""
+    if device is None:
+        return {}
+    return {
+        "name": device.name if device.count == 1 else f"{device.count}x{device.name}",
+        "title": device.title or device.name,
+        "device": device.name,
+        "count": device.count,
+        "nodes": device.nodes,
+        "kind": device.kind,
+        "memory_bytes": device.memory_bytes,
+        "bandwidth_bytes_per_s": device.bandwidth_bytes_per_s,
+        "flops_per_s": dict(device.flops_per_s),
+        "verified": device.verified,
+        "sources": list(device.sources),
+        "note": device.note,
+    }
