@@ -59,9 +59,9 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
         if shown not in (None, False, True, "", [], ()) and "default" not in text:
             text = f"{text} (default {shown})"
         panels.setdefault(panel, []).append((name, text))
-    options = panels.pop("Options", [])
-    if options:  # what every command has comes last
-        panels["Options"] = options
+    for last in ("Answer", "Options"):  # what every command has comes last
+        if last in panels:
+            panels[last] = panels.pop(last)
     for panel, rows in panels.items():
         with formatter.section(panel):
             formatter.write_dl(rows, col_max=34)

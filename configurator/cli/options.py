@@ -155,6 +155,10 @@ TensorParallel = Annotated[
     int | None,
     _option("--tensor-parallel", "N", _T, "Ranks that share the heads (default: all devices)."),
 ]
+PageSize = Annotated[
+    int | None,
+    _option("--page-size", "TOKENS", _T, "Cache page that a server rounds up to (default 1)."),
+]
 Memory = Annotated[
     str | None,
     _option("--memory", "BYTES", _T, "Memory of one device: 24GiB (2^30) or 24GB (10^9)."),
@@ -206,7 +210,7 @@ GEOMETRY: Mapping[str, Any] = {
 }  # fmt: skip
 CUSTOM_TARGET: Mapping[str, Any] = {"memory": Memory, "bandwidth": Bandwidth, "tflops": Tflops}
 TARGET: Mapping[str, Any] = {
-    "target": Target, "tensor_parallel": TensorParallel, **CUSTOM_TARGET,
+    "target": Target, "tensor_parallel": TensorParallel, "page_size": PageSize, **CUSTOM_TARGET,
 }  # fmt: skip
 ANSWER: Mapping[str, Any] = {"format": Format, "output": Output}
 LONG_RUN: Mapping[str, Any] = {"on": On, "shard": Shard, "budget": Budget, "resume": Resume}

@@ -25,7 +25,7 @@ class MissingError(RuntimeError):
         super().__init__(" ".join(str(message).split()))
 
 
-class MissingExtra(MissingError):
+class MissingExtra(MissingError):  # noqa: N818 - callers read it as a name, not a kind
     """A package of an optional extra is not installed; says in one line how to install it.
 
     Args:

@@ -1,0 +1,33 @@
+"""MHA, GQA (each divisor), MQA and MLA side by side at one model width."""
+
+from __future__ import annotations
+
+from configurator.cli.options import (
+    GEOMETRY,
+    QUESTION,
+    SHAPE,
+    TARGET,
+    Format,
+    Given,
+    Output,
+    takes,
+)
+
+__all__ = ["compare"]
+
+
+@takes(GEOMETRY, SHAPE, QUESTION, TARGET)
+def compare(given: Given, format: Format = None, output: Output = None) -> None:
+    """MHA, GQA (each divisor), MQA and MLA side by side at one model width.
+
+    Give --d-model and --n-heads, or a budget with --params to start from what `recommend`
+    answers.
+    """
+    from configurator import api
+    from configurator.cli.asked import request_of
+    from configurator.cli.output import deliver, form
+    from configurator.render.comparison import side_by_side
+
+    chosen = form(format, output)
+    found = api.compare(request_of(given))
+    deliver(found, lambda: side_by_side(found), chosen, output)

@@ -1,0 +1,59 @@
+"""A document without a format: what terminal, Markdown and HTML draw, each in its own way.
+
+Content decides words and order once; a renderer only draws. All text is plain: no markup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Document", "Section", "Table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of text under a header.
+
+    ``right`` names the columns that hold figures; ``lead`` sets the first row off: the choice;
+    with ``prose`` the last column is text, which a narrow terminal lists below the figures.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+    lead: bool = False
+    prose: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part: a lead sentence, labelled facts, a table, points, a command; any may be absent.
+
+    ``tone`` is ``plain``, ``warning`` or ``bad``: how much the reader must not miss it. ``brief``
+    stands in for a long table on a terminal.
+    """
+
+    title: str = ""
+    lead: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    table: Table | None = None
+    points: tuple[str, ...] = ()
+    code: str = ""
+    tone: str = "plain"
+    brief: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not (self.lead or self.facts or self.table or self.points or self.code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The answer in one line, what it answers, and the parts in reading order."""
+
+    title: str
+    answer: str
+    asked: str = ""
+    good: bool = True
+    sections: tuple[Section, ...] = ()
