@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from configurator import __version__
 from configurator.assemble import label, option, recommendation, rule_reports
 from configurator.budget import Frame, frames
@@ -19,13 +21,14 @@ from configurator.core.report import Option, Precedent, Report
 from configurator.explain import compared, reason, remedies, test_hook, why, why_not
 from configurator.rank import order, principles
 from configurator.schema import GeometryRequest, Request
-from configurator.search import PROJECTIONS, Grid, Table, grid, pareto, tabulate
+from configurator.search import PROJECTIONS, Grid, Table, grid, only, pareto, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
 
 __all__ = ["Question", "command", "echo", "workload_of"]
 
 _LATENT_FROM = 4_000_000_000  # below it the list of five names MQA instead of MLA
+_LATENT_LEAST = 1_000_000_000  # the guardrail: no MLA below it, unless benchmarking
 _DECOUPLED_HINT = (
     "published models of this width decouple heads from the width; --allow-decoupled-heads lets "
     "the advisor do so"
@@ -57,6 +60,20 @@ class Question:
             d_head=min(request.d_head) if request.d_head else 128,
         )
         self.warnings += self.frames[0].notes
+        self.asked = self._projections()
+
+    def _projections(self) -> tuple[str, ...]:
+        """The projections to choose from; MLA below 1B parameters only when benchmarking."""
+        request = self.request
+        asked = tuple(p.upper() for p in request.projection or ()) or PROJECTIONS
+        if request.params >= _LATENT_LEAST or request.benchmarking or "MLA" not in asked:
+            return asked
+        if request.projection:
+            self.warnings.append(
+                f"MLA was asked for and is not proposed: {request.params:,} parameters are below "
+                f"{_LATENT_LEAST:,}, where its evidence conflicts; add --benchmarking to try it"
+            )
+        return tuple(p for p in asked if p != "MLA") or tuple(p for p in PROJECTIONS if p != "MLA")
 
     def grids(self, frame: Frame) -> tuple[Grid, ...]:
         """The candidates inside one frame; raises ``UsageError`` where the request allows none."""
@@ -66,7 +83,6 @@ class Question:
             workload=self.workload,
             device=self.device,
             d_heads=request.d_head or (64, 128),
-            projections=request.projection or ("mha", "gqa", "mqa", "mla"),
             window=request.window or 0,
             full_every=1 if request.full_every is None else request.full_every,
         )
@@ -81,9 +97,7 @@ class Question:
         grids = self.grids(frame)
         table, ranked = self._ranked(grids, frame)
         case = table.case(ranked[0])
-        front = pareto(
-            table.cache_bytes, table.decode_s, table.expected_nats, among=table.admissible
-        )
+        front = _front(table)
         chosen = option(case, on_front=bool(front[ranked[0]]))
         others = self._alternatives(table, ranked, front, case, chosen)
         rules = rule_reports(case)
@@ -95,7 +109,7 @@ class Question:
             cache=chosen.cache,
             memory=chosen.memory,
             latency=chosen.latency,
-            sensitivity=sensitivity(grids, frame, self.workload, self.device),
+            sensitivity=sensitivity(grids, frame, self.workload, self.device, self.asked),
             quality=chosen.quality,
             initialization=initialization(case, chosen.recommendation.params_total),
             test_hook=test_hook(case),
@@ -104,7 +118,7 @@ class Question:
             precedents=_precedents(case),
             measurements=(),
             warnings=tuple(self.warnings),
-            why=why(wish, chosen, compared(chosen, others), case),
+            why=why(wish, chosen, compared(chosen, others), case, self.asked),
             target=describe(self.device),
             fits=fits,
             remedies=() if fits else remedies(case),
@@ -115,7 +129,9 @@ class Question:
     def _ranked(self, grids: Sequence[Grid], frame: Frame) -> tuple[Table, list[int]]:
         table = tabulate(grids)
         wish = principles(frame, self.workload, self.device)
-        ranked = [int(i) for i in order(table, wish)]
+        ranked = [int(i) for i in order(only(table, self.asked), wish)]
+        if PROJECTIONS[int(table.projection[ranked[0]])] not in self.asked:
+            raise UsageError(_nothing_possible(self.request, frame))
         if not table.admissible[ranked[0]]:
             self.warnings.append(
                 "no geometry of this shape passes every rule; the nearest one is shown with the "
@@ -155,7 +171,7 @@ class Question:
         found = []
         for frame in self.frames[1:2]:
             wish = principles(frame, self.workload, self.device)
-            table = tabulate(self.grids(frame))
+            table = only(tabulate(self.grids(frame)), self.asked)
             i = int(order(table, wish)[0])
             if not table.admissible[i]:
                 continue
@@ -169,18 +185,25 @@ class Question:
         return tuple(found)
 
     def _warn_unhonoured(self, case: Case) -> None:
-        request, rec = self.request, case.attention
-        asked = {p.upper() for p in request.projection or ()}
-        if asked and rec.projection not in asked:
-            self.warnings.append(f"projection {', '.join(sorted(asked))} was not possible")
-        if request.projection == ("mla",) and request.params < 1e9 and not request.benchmarking:
-            self.warnings.append("MLA below 1B parameters is proposed only with --benchmarking")
+        request = self.request
         if request.window and case.shape.arch != "decoder":
             self.warnings.append("the window is for decoders and was not used")
         if not request.allow_decoupled_heads and case.shape.d_model == 1024:
             self.warnings.append(_DECOUPLED_HINT)
         if self.device is not None and not self.device.verified:
             self.warnings.append(f"the figures of {self.device.name} were not verified at a source")
+
+
+def _front(table: Table) -> np.ndarray:
+    """Rows that nothing beats in cache, decode time and expected loss, closer values taken as one.
+
+    Times within 5 % and losses within 0.002 nats count as equal: far inside both errors, but
+    enough that a rounding of the model throws nobody off the front.
+    """
+    with np.errstate(divide="ignore"):
+        time = np.round(np.log(table.decode_s) / np.log(1.05))
+    loss = np.round(table.expected_nats / 0.002)
+    return pareto(table.cache_bytes, time, loss, among=table.admissible)
 
 
 def _nothing_possible(request: Request, frame: Frame) -> str:
@@ -195,6 +218,10 @@ def _nothing_possible(request: Request, frame: Frame) -> str:
 def workload_of(
     request: Request | GeometryRequest, device: Device | None, warnings: list[str]
 ) -> Workload:
+    """The work a request asks for; what was assumed goes to ``warnings``.
+
+    Raises ``UsageError`` for a tensor parallelism that the target's devices cannot do.
+    """
     count = device.count if device else 1
     ranks = request.tensor_parallel or count
     if device is not None and ranks > count:
@@ -263,4 +290,25 @@ def _flag_value(key: str, value: Any) -> str:
 
 
 def _precedents(case: Case, count: int = 4) -> tuple[Precedent, ...]:
-    return tuple(published.neighbours(case, count))
+    """Published models of about this shape: illustrations of practice, no evidence."""
+    found = []
+    for near in published.neighbours(case.shape, n=count):
+        m = near.model
+        found.append(
+            Precedent(
+                id=m.name,
+                name=m.title,
+                org=m.org,
+                year=m.year,
+                params_total=m.total_params,
+                projection=m.projection,
+                n_heads=m.n_heads,
+                n_kv_heads=m.n_kv_heads,
+                d_head=m.d_head,
+                d_model=m.d_model,
+                n_layers=m.n_layers,
+                difference=", ".join(near.differs).replace("asked:", "here:") or "the same shape",
+                source="; ".join(m.sources),
+            )
+        )
+    return tuple(found)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from configurator.budget import Frame
-from configurator.core.case import Case, Device, Workload
+from configurator.core.case import Device, Workload
 from configurator.core.quality import ERROR_NATS
 from configurator.search import PROJECTIONS, Table
 
@@ -31,8 +31,8 @@ __all__ = ["ORDERS", "Principles", "order", "principles"]
 ORDERS: dict[str, tuple[str, ...]] = {
     "balanced": ("misfit", "loss", "projection", "d_head", "n_heads", "kv_heads", "cache"),
     "quality": ("misfit", "loss", "projection", "d_head", "n_heads", "kv_by_width", "cache"),
-    "latency": ("misfit", "loss", "slower", "projection", "d_head", "n_heads", "kv_heads"),
-    "memory": ("misfit", "loss", "bytes", "projection", "d_head", "n_heads", "kv_heads"),
+    "latency": ("misfit", "loss", "d_head", "slower", "projection", "n_heads", "kv_heads"),
+    "memory": ("misfit", "loss", "d_head", "bytes", "projection", "n_heads", "kv_heads"),
     "training": ("misfit", "loss", "projection", "d_head", "n_heads", "kv_by_width", "cache"),
 }
 _MOST_KV_HEADS = 8  # the tensor parallelism of one node: beyond it KV heads only cost cache
@@ -130,7 +130,8 @@ def _projection(
 def criteria(table: Table, wish: Principles) -> dict[str, np.ndarray]:
     """One column per criterion, lower is better, each already rounded to its band."""
     decode = table.decode_s
-    acceptable = table.admissible & table.fits & (table.penalty_nats <= ERROR_NATS)
+    roomy = table.device_bytes <= table.room_bytes
+    acceptable = table.admissible & roomy & (table.penalty_nats <= ERROR_NATS)
     best = np.nanmin(decode[acceptable], initial=np.inf) if acceptable.any() else np.inf
     known = np.isfinite(decode) & np.isfinite(best)
     slower = np.where(known, decode > _TIE * best, False)
@@ -139,7 +140,7 @@ def criteria(table: Table, wish: Principles) -> dict[str, np.ndarray]:
     latent = table.projection == 3
     widths = table.d_head
     return {
-        "misfit": ~table.fits,
+        "misfit": table.device_bytes > table.room_bytes,
         "loss": np.where(table.penalty_nats > ERROR_NATS, table.penalty_nats, 0.0),
         "slower": np.where(slower, decode, 0.0),
         "bytes": table.device_bytes,
@@ -153,20 +154,16 @@ def criteria(table: Table, wish: Principles) -> dict[str, np.ndarray]:
 
 
 def order(table: Table, wish: Principles) -> np.ndarray:
-    """Row numbers, best first; rows that break a masking rule come last, in the same order."""
+    """Row numbers, best first; rows that break a masking rule, then excluded ones, come last."""
     found = criteria(table, wish)
     # A rank below four times the head width is extrapolated, so it never wins a tie.
     untested = (table.projection == 3) & (table.kv_lora_rank < 4 * table.d_head)
-    keys = [~table.admissible, *(found[name] for name in ORDERS[wish.priority])]
-    keys.insert(3, untested)
+    excluded = np.broadcast_to(table.excluded, table.admissible.shape)
+    keys = [excluded, ~table.admissible, *(found[name] for name in ORDERS[wish.priority])]
+    keys.insert(4, untested)
     return np.lexsort(tuple(np.asarray(key, dtype=np.float64) for key in reversed(keys)))
 
 
 def decide(table: Table, wish: Principles) -> int:
     """The winning row."""
     return int(order(table, wish)[0])
-
-
-def margin_note(case: Case) -> str:
-    """What P6 says in words."""
-    return f"loss differences under {ERROR_NATS} nats and times within 10 % count as ties"

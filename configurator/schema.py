@@ -133,13 +133,13 @@ class Request(_Base):
             )
         if self.active_params is not None and self.arch != "decoder":
             raise UsageError(f"active-params is for decoders; arch is {self.arch}")
-        if self.d_model is not None and not self.allow_decoupled_heads and self.d_head:
-            if not any(self.d_model % width == 0 for width in self.d_head):
-                raise UsageError(
-                    f"d-model {self.d_model} is not a multiple of d-head "
-                    f"{' or '.join(map(str, self.d_head))}; change one of them, or add "
-                    "--allow-decoupled-heads"
-                )
+        widths, coupled = self.d_head or (), not self.allow_decoupled_heads
+        if self.d_model and coupled and widths and all(self.d_model % w for w in widths):
+            raise UsageError(
+                f"d-model {self.d_model} is not a multiple of d-head "
+                f"{' or '.join(map(str, widths))}; change one of them, or add "
+                "--allow-decoupled-heads"
+            )
         return self
 
 

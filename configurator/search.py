@@ -24,7 +24,7 @@ from configurator.core.shapes import decoder, encoder, encoder_decoder
 from configurator.core.step import decode_seconds
 from configurator.rulebook import admissible
 
-__all__ = ["Grid", "Table", "grid", "pareto", "row", "shape_of", "tabulate"]
+__all__ = ["Grid", "Table", "grid", "only", "pareto", "row", "shape_of", "tabulate"]
 
 # (nope, rope, value, rank, query rank): shapes with fast kernels first (DeepSeek-V2/V3, FlashMLA;
 # FlashInfer's 64/64/128/256 halves them). The smaller rank of each width is extrapolated quality.
@@ -46,7 +46,9 @@ class Table:
     """Costs of all candidates of all kinds, row by row; ``grid`` and ``row`` say where from.
 
     Bytes, seconds and nats; ``fits`` and ``admissible`` are truths. ``projection`` is 0 MHA,
-    1 GQA, 2 MQA, 3 MLA. ``device_bytes`` is the cache on the busiest device.
+    1 GQA, 2 MQA, 3 MLA. ``device_bytes`` is the cache on the busiest device, ``room_bytes`` what
+    the heaviest candidate's weights leave for it: feed-forward widths are rounded, and a
+    candidate must not win because its own rounding left it a few bytes more.
     """
 
     grids: tuple[Grid, ...]
@@ -59,11 +61,13 @@ class Table:
     kv_lora_rank: np.ndarray
     cache_bytes: np.ndarray
     device_bytes: np.ndarray
+    room_bytes: np.ndarray
     decode_s: np.ndarray
     penalty_nats: np.ndarray
     expected_nats: np.ndarray
     fits: np.ndarray
     admissible: np.ndarray
+    excluded: np.ndarray | bool = False
 
     def case(self, index: int) -> Case:
         """One candidate as a case of plain numbers."""
@@ -75,6 +79,15 @@ class Table:
 
 
 PROJECTIONS = ("MHA", "GQA", "MQA", "MLA")
+
+
+def only(table: Table, projections: Sequence[str]) -> Table:
+    """The table with every other projection marked as inadmissible and last."""
+    wanted = np.isin(table.projection, [PROJECTIONS.index(name) for name in projections])
+    if wanted.all():
+        return table
+    # A candidate of a wanted kind that breaks a rule still comes before one of another kind.
+    return replace(table, admissible=table.admissible & wanted, excluded=~wanted)
 
 
 def shape_of(
@@ -195,6 +208,9 @@ def tabulate(grids: Sequence[Grid], *, without: Sequence[str] = ("memory",)) -> 
     joined = {
         name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})
     }
+    if parts:
+        usable = joined["room_bytes"][joined["admissible"]]
+        joined["room_bytes"] = np.full(len(joined["row"]), usable.min() if usable.size else np.inf)
     return Table(grids=tuple(grids), **joined)
 
 
@@ -220,6 +236,7 @@ def _costs(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.ndarray]
         "kv_lora_rank": attention.kv_lora_rank if latent else 0,  # type: ignore[attr-defined]
         "cache_bytes": cost.cache_bytes(case),
         "device_bytes": device_bytes,
+        "room_bytes": cost.cache_budget_per_device(case) if known else np.inf,
         "decode_s": decode_seconds(case) if known and case.shape.arch != "encoder" else np.nan,
         "penalty_nats": loss.nats,
         "expected_nats": loss.expected,

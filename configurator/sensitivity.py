@@ -10,7 +10,7 @@ from configurator.core.case import Device, Workload
 from configurator.core.report import Sensitivity
 from configurator.core.units import format_bytes
 from configurator.rank import decide, principles
-from configurator.search import PROJECTIONS, Grid, tabulate, with_workload
+from configurator.search import PROJECTIONS, Grid, only, tabulate, with_workload
 
 __all__ = ["sensitivity"]
 
@@ -19,17 +19,25 @@ Choice = tuple[str, int, bool]
 
 
 def choice(
-    grids: Sequence[Grid], frame: Frame, workload: Workload, device: Device | None
+    grids: Sequence[Grid],
+    frame: Frame,
+    workload: Workload,
+    device: Device | None,
+    projections: Sequence[str] = PROJECTIONS,
 ) -> Choice:
     """Projection, KV heads and whether it fits, at one workload."""
-    table = tabulate(with_workload(grids, workload, device))
+    table = only(tabulate(with_workload(grids, workload, device)), projections)
     best = decide(table, principles(frame, workload, device))
     kind = PROJECTIONS[int(table.projection[best])]
     return kind, int(table.n_kv_heads[best]), bool(table.fits[best])
 
 
 def sensitivity(
-    grids: Sequence[Grid], frame: Frame, workload: Workload, device: Device | None
+    grids: Sequence[Grid],
+    frame: Frame,
+    workload: Workload,
+    device: Device | None,
+    projections: Sequence[str] = PROJECTIONS,
 ) -> tuple[Sensitivity, ...]:
     """The nearest flips in context, batch, memory and tensor parallelism.
 
@@ -37,14 +45,18 @@ def sensitivity(
     (a whole number of sequences for the batch). Between two points that give the same answer it
     is taken as the same: a flip there and back within a factor of two would be missed.
     """
-    here = choice(grids, frame, workload, device)
+
+    def ask(changed: Workload, target: Device | None) -> Choice:
+        return choice(grids, frame, changed, target, projections)
+
+    here = ask(workload, device)
     found: list[Sensitivity] = []
 
     def at_context(tokens: int) -> Choice:
-        return choice(grids, frame, replace(workload, context=tokens), device)
+        return ask(replace(workload, context=tokens), device)
 
     def at_batch(batch: int) -> Choice:
-        return choice(grids, frame, replace(workload, batch=batch), device)
+        return ask(replace(workload, batch=batch), device)
 
     found += _both_ways("context", int(workload.context), 128, 1 << 30, here, at_context)
     found += _both_ways("batch", int(workload.batch), 1, 1 << 16, here, at_batch)
@@ -53,10 +65,10 @@ def sensitivity(
     known = device
 
     def at_memory(size: int) -> Choice:
-        return choice(grids, frame, workload, replace(known, memory_bytes=size))
+        return ask(workload, replace(known, memory_bytes=size))
 
     def at_ranks(ranks: int) -> Choice:
-        return choice(grids, frame, replace(workload, tensor_parallel=ranks), known)
+        return ask(replace(workload, tensor_parallel=ranks), known)
 
     found += _both_ways("memory", known.memory_bytes, 1 << 28, 1 << 43, here, at_memory)
     if known.count > 1:
@@ -72,7 +84,8 @@ def _both_ways(
         if direction == "down" and asked <= least:
             continue
         flip = _first_flip(asked, direction, least, most, here, at)
-        rows.append(_said(name, asked, direction, flip, here))
+        reach = asked * 2**_REACH if direction == "up" else max(asked >> _REACH, least)
+        rows.append(_said(name, asked, direction, flip, min(reach, most)))
     return rows
 
 
@@ -107,12 +120,10 @@ def _words(choice: Choice) -> str:
 
 
 def _said(
-    name: str, asked: int, direction: str, flip: tuple[int, Choice] | None, here: Choice
+    name: str, asked: int, direction: str, flip: tuple[int, Choice] | None, reach: int
 ) -> Sensitivity:
     show = format_bytes if name == "memory" else "{:,}".format
     if flip is None:
-        reach = 2**_REACH
-        word = f"{reach}x more" if direction == "up" else f"{reach}x less"
         return Sensitivity(
             input=name,
             asked=asked,
@@ -120,7 +131,7 @@ def _said(
             flips_at=None,
             factor=None,
             to="",
-            message=f"{name} up to {word}, within the range looked at: the answer stays",
+            message=f"{name} {direction} to {show(reach)}: the answer stays",
         )
     value, there = flip
     factor = value / asked
@@ -143,7 +154,7 @@ def _ranks(asked: int, devices: int, here: Choice, at: Callable[[int], Choice]) 
         there = at(ranks)
         if there != here:
             way = "up" if ranks > asked else "down"
-            return _said("tensor_parallel", asked, way, (ranks, there), here)
+            return _said("tensor_parallel", asked, way, (ranks, there), devices)
     return Sensitivity(
         input="tensor_parallel",
         asked=asked,
