@@ -6,8 +6,8 @@
 
 ## Why
 
-vLLM's CPU attention lists these. PyTorch's own flash path on CPU takes any width as long as
-keys and values are equally wide; llama.cpp wants multiples of its quantisation block.
+vLLM's CPU attention lists these. PyTorch's own flash path on CPU takes any width as long as keys
+and values are equally wide; llama.cpp wants multiples of its quantisation block.
 
 ## Instead
 
@@ -25,6 +25,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import grouped, is_grouped, next_in, one_of
 from rules._devices import is_cpu
 

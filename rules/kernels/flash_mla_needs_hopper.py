@@ -17,8 +17,8 @@ GQA on these devices; or MLA for its memory alone, at a large batch.
 
 ## Source
 
-deepseek-ai/FlashMLA README.md at 9241ae3; timed kernels (A100, L40S) of
-ai-dynamo/aiconfigurator at 095f58a5
+deepseek-ai/FlashMLA README.md at 9241ae3; timed kernels (A100, L40S) of ai-dynamo/aiconfigurator
+at 095f58a5
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import is_latent, latent
 from rules._devices import is_datacenter_blackwell, is_hopper, is_nvidia, name
 

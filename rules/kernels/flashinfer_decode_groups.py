@@ -6,9 +6,9 @@ On NVIDIA GPUs: ``n_heads / n_kv_heads`` is 1, 2, 3, 4, 6 or 8, or decoding uses
 
 ## Why
 
-FlashInfer's decode on CUDA cores is compiled for those groups. Other groups need its
-tensor-core decode, which is also faster for large ones; callers that did not ask for it met
-failures with groups of 5, 7, 16 and 64.
+FlashInfer's decode on CUDA cores is compiled for those groups. Other groups need its tensor-core
+decode, which is also faster for large ones; callers that did not ask for it met failures with
+groups of 7, 16 and 64.
 
 ## Instead
 
@@ -25,6 +25,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import decodes, group, grouped, is_grouped, listed, one_of
 from rules._devices import is_nvidia
 

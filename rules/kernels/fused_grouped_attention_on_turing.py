@@ -12,8 +12,8 @@ path with the whole score matrix in memory. Current source accepts it.
 
 ## Instead
 
-A PyTorch whose memory-efficient path takes groups, K and V repeated before the call, or a
-server with its own kernels. The cache stays as small as it is.
+A PyTorch whose memory-efficient path takes groups, K and V repeated before the call, or a server
+with its own kernels. The cache stays as small as it is.
 
 ## Source
 
@@ -27,6 +27,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import group, grouped, is_grouped
 from rules._devices import compute_capability, name
 

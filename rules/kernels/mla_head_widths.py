@@ -7,8 +7,8 @@ with a latent of 256, 256 and 256 with a latent of 512 and no rotary part.
 
 ## Why
 
-Prefill rebuilds full heads. The kernels take 192 (128 and 64) with values of 128, and several
-on Blackwell take DeepSeek's dimensions alone.
+Prefill rebuilds full heads. The kernels take 192 (128 and 64) with values of 128, and several on
+Blackwell take DeepSeek's dimensions alone.
 
 ## Instead
 
@@ -26,6 +26,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import is_latent, latent
 from rules._devices import is_nvidia
 

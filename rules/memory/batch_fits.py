@@ -15,8 +15,8 @@ The largest batch that fits, fewer KV heads, a narrower cache, or more devices.
 
 ## Source
 
-Arithmetic of the cache (Shazeer 2019, arXiv 1911.02150); vllm-project/vllm
-vllm/config/cache.py at 002f10e0
+Arithmetic of the cache (Shazeer 2019, arXiv 1911.02150); vllm-project/vllm vllm/config/cache.py
+at 002f10e0
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from configurator.core.cost import max_batch, memory
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import one_sequence, size
 from rules._devices import name, named
 

@@ -7,8 +7,8 @@ Weights, reserve and the cache of a single sequence at the whole context, on eac
 ## Why
 
 Below that the context asked for cannot be served at all: engines refuse to start, or cut the
-context. The cache grows with layers, KV heads, head width and element size, and those are what
-a designer can still change.
+context. The cache grows with layers, KV heads, head width and element size, and those are what a
+designer can still change.
 
 ## Instead
 
@@ -16,8 +16,8 @@ Fewer KV heads or MLA, an fp8 cache, a window on most layers, a shorter context,
 
 ## Source
 
-Arithmetic of the cache (Shazeer 2019, arXiv 1911.02150; Ainslie et al. 2023,
-arXiv 2305.13245); vllm-project/vllm vllm/config/cache.py at 002f10e0
+Arithmetic of the cache (Shazeer 2019, arXiv 1911.02150; Ainslie et al. 2023, arXiv 2305.13245);
+vllm-project/vllm vllm/config/cache.py at 002f10e0
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from configurator.core.cost import cache_budget_per_device, max_batch
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import one_sequence, size
 from rules._devices import name, named
 

@@ -17,8 +17,8 @@ A power of two for both counts; 8 KV heads fit 1, 2, 4, 8 and 16 ranks.
 
 ## Source
 
-vllm-project/vllm vllm/config/model.py and the attention layers of its models;
-NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py at d98e8a64
+vllm-project/vllm vllm/config/model.py and the attention layers of its models; NVIDIA/Megatron-LM
+megatron/core/transformer/transformer_config.py at d98e8a64
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import grouped, is_grouped
 
 

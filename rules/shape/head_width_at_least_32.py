@@ -17,8 +17,8 @@ Fewer, wider heads: 64 below a billion parameters, 128 above.
 
 ## Source
 
-Vaswani et al. 2017 table 3; Shazeer 2019 (arXiv 1911.02150); Brandon et al. 2024
-(arXiv 2405.12981)
+Vaswani et al. 2017 table 3; Shazeer 2019 (arXiv 1911.02150); Brandon et al. 2024 (arXiv
+2405.12981)
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import head_width
 
 

@@ -6,9 +6,9 @@
 
 ## Why
 
-FlashAttention documents 256 as its limit in every generation, PyTorch's flash path on CUDA
-stops there too, and in measured prefill a width of 512 fell back to a slower kernel. Wider heads
-also leave fewer of them to attend to different things.
+FlashAttention documents 256 as its limit in every generation, PyTorch's flash path on CUDA stops
+there too, and in measured prefill a width of 512 fell back to a slower kernel. Wider heads also
+leave fewer of them to attend to different things.
 
 ## Instead
 
@@ -26,6 +26,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import grouped, is_grouped
 
 

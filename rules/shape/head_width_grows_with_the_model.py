@@ -17,8 +17,8 @@ Half as many heads, twice as wide.
 
 ## Source
 
-Own count over the model catalog (decoders published since 2024); Brandon et al. 2024
-(arXiv 2405.12981); timed kernels of ai-dynamo/aiconfigurator at 095f58a5
+Own count over the model catalog (decoders published since 2024); Brandon et al. 2024 (arXiv
+2405.12981); timed kernels of ai-dynamo/aiconfigurator at 095f58a5
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import grouped, is_grouped
 
 

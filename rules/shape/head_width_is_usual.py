@@ -16,9 +16,9 @@ The nearest of the three, with the head count changed to fit.
 
 ## Source
 
-Dao-AILab/flash-attention csrc/flash_attn/src/static_switch.h at 0251105a; flashinfer-ai/flashinfer
-flashinfer/aot.py at v0.6.18; ggml-org/ggml src/ggml-cuda/fattn.cu at d99724f2; own count over
-the model catalog
+Dao-AILab/flash-attention csrc/flash_attn/src/static_switch.h at 0251105a;
+flashinfer-ai/flashinfer flashinfer/aot.py at v0.6.18; ggml-org/ggml src/ggml-cuda/fattn.cu at
+d99724f2; own count over the model catalog
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import grouped, is_grouped, listed, one_of
 
 USUAL = (64, 128, 256)

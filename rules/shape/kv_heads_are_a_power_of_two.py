@@ -6,9 +6,9 @@
 
 ## Why
 
-Ranks come in powers of two, so other counts copy heads on some of them, and query groups of 5,
-6, 7 or 10 have met missing kernels. Published models with 5, 6 or 10 KV heads exist (Phi-4 has
-10) and run; nothing was gained by the odd count.
+Ranks come in powers of two, so other counts copy heads on some of them, and query groups of 6
+and 7 have met missing kernels. Published models with 5, 6 or 10 KV heads exist (Phi-4 has 10)
+and run; nothing was gained by the odd count.
 
 ## Instead
 
@@ -26,6 +26,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+
 from rules._ask import grouped, is_grouped, listed, power_of_two
 
 

@@ -1,0 +1,85 @@
+"""The link between ranks keeps up with prefill.
+
+## What
+
+Sending what tensor parallelism exchanges in a prefill takes at most a fifth of the arithmetic at
+half of the dense rate.
+
+## Why
+
+Two all-reduces a layer send ``2 (t - 1) / t`` times the activations from each rank. NVLink does
+that in passing; cards on PCIe move 16 to 64 GB/s, and consumer cards may have to go through the
+host's memory, which is slower still.
+
+## Instead
+
+Fewer ranks with replicas, pipeline stages over the cards, or devices with a link of their own.
+
+## Source
+
+Arithmetic of a ring all-reduce; stas00/ml-engineering network/README.md at 744d01e; link rates
+of the device catalog
+"""
+
+from __future__ import annotations
+
+from configurator.core.case import Case
+from configurator.core.columns import as_float
+from configurator.core.cost import active_params
+from configurator.core.examples import example, example_device
+from configurator.core.rule import Evidence, Rule, Severity
+from configurator.core.units import Real, Truth
+
+from rules._devices import device, name, named
+
+
+def applies(case: Case) -> Truth:
+    suits = named(case) and device(case).interconnect_bytes_per_s > 0 and _rate(case) > 0
+    return suits and case.workload.tensor_parallel > 1
+
+
+def _rate(case: Case) -> float:
+    return device(case).rate(case.workload.weight_dtype)[0]
+
+
+def _sending(case: Case) -> Real:
+    """Seconds for each token of a prefill, two all-reduces a layer in 16-bit."""
+    ranks, shape = case.workload.tensor_parallel, case.shape
+    sent = 2 * shape.n_layers * 2 * as_float(shape.d_model) * 2 * (ranks - 1) / ranks
+    return sent / device(case).interconnect_bytes_per_s
+
+
+def _computing(case: Case) -> Real:
+    """Seconds for each token at half the dense rate of all ranks: 2 FLOPs a weight."""
+    return (
+        2.0
+        * as_float(active_params(case.shape))
+        / (0.5 * _rate(case) * case.workload.tensor_parallel)
+    )
+
+
+def holds(case: Case) -> Truth:
+    return _sending(case) <= 0.2 * _computing(case)
+
+
+def says(case: Case) -> str:
+    tokens = case.workload.context
+    return (
+        f"prefilling {tokens:,} tokens sends for {_sending(case) * tokens:.2g} s and computes for "
+        f"{_computing(case) * tokens:.2g} s on {case.workload.tensor_parallel} x {name(case)}; "
+        "use fewer ranks with replicas, or pipeline stages"
+    )
+
+
+CARDS = example_device(kind="consumer-gpu", count=4, interconnect_bytes_per_s=16e9)
+
+rule = Rule(
+    severity=Severity.WARNING,
+    evidence=Evidence.WEAK,
+    applies=applies,
+    requires=("parallel/ranks-fill-the-target",),
+    holds=holds,
+    says=says,
+    passes=(example(tensor_parallel=4, device=example_device(count=4)),),
+    fails=(example(tensor_parallel=4, device=CARDS),),
+)
