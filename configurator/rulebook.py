@@ -34,6 +34,7 @@ __all__ = [
 
 HEADINGS = ("What", "Why", "Instead", "Source")
 _OWNER = "mha-configurator"
+_PIECE = 1 << 15
 
 
 class RuleFileError(RuntimeError):
@@ -178,17 +179,21 @@ def admissible(case: Case, *, without: Collection[str] = ()) -> Truth:
     ``without`` names rules, or whole concerns (``memory``), to leave out: what remains when, for
     one, nothing fits. A case without columns gives one truth.
     """
-    shape = _shape(case)
-    mask = np.ones(shape, dtype=np.bool_)
-    for _, broken in _broken(case, without):
-        mask &= np.logical_not(broken)
-    return mask if shape else bool(mask)
+    mask = np.ones(_shape(case), dtype=np.bool_)
+    for rows, piece in _pieces(case):
+        for _, broken in _broken(piece, without):
+            mask[rows] &= np.logical_not(broken)
+    return mask if mask.shape else bool(mask)
 
 
 def dropped(case: Case, *, without: Collection[str] = ()) -> dict[str, int]:
     """How many rows of a grid each masking rule drops, rules that drop none left out."""
-    shape = _shape(case)
-    counts = {id_: int(np.broadcast_to(b, shape).sum()) for id_, b in _broken(case, without)}
+    counts: dict[str, int] = {}
+    for _, piece in _pieces(case):
+        shape = _shape(piece)
+        for id_, broken in _broken(piece, without):
+            count = int(np.broadcast_to(broken, shape).sum())
+            counts[id_] = counts.get(id_, 0) + count
     return {id_: count for id_, count in counts.items() if count}
 
 
@@ -202,6 +207,31 @@ def _broken(case: Case, without: Collection[str]) -> Iterator[tuple[str, Truth]]
             yield r.id, np.logical_and(applies, np.logical_not(r.holds(case)))
 
 
+def _pieces(case: Case) -> Iterator[tuple[Any, Case]]:
+    """A long grid in pieces whose intermediate columns stay in the processor's cache."""
+    shape = _shape(case)
+    if len(shape) != 1 or shape[0] <= _PIECE:
+        yield ..., case
+        return
+    for start in range(0, shape[0], _PIECE):
+        rows = slice(start, start + _PIECE)
+        yield rows, _cut(case, rows, shape)
+
+
+def _cut(value: Any, rows: slice, shape: tuple[int, ...]) -> Any:
+    """``value`` with every column of the grid cut to ``rows``."""
+    if isinstance(value, np.ndarray):
+        return value[rows] if value.shape == shape else value
+    if isinstance(value, tuple):
+        return tuple(_cut(item, rows, shape) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        old = {field.name: getattr(value, field.name) for field in fields(value)}
+        new = {name: _cut(item, rows, shape) for name, item in old.items()}
+        changed = {name: item for name, item in new.items() if item is not old[name]}
+        return replace(value, **changed) if changed else value
+    return value
+
+
 def _shape(value: Any) -> tuple[int, ...]:
     """The common shape of the columns in a case; ``()`` where all are numbers."""
     return np.broadcast_shapes(*_column_shapes(value))
@@ -213,6 +243,6 @@ def _column_shapes(value: Any) -> Iterator[tuple[int, ...]]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _column_shapes(item)
-    elif is_dataclass(value):
+    elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield from _column_shapes(getattr(value, field.name))

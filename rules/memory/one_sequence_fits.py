@@ -23,7 +23,7 @@ vllm-project/vllm vllm/config/cache.py at 002f10e0
 from __future__ import annotations
 
 from configurator.core.case import Case
-from configurator.core.cost import cache_budget_per_device, max_batch
+from configurator.core.cost import cache_budget_per_device
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
@@ -33,7 +33,7 @@ from rules._devices import name, named
 
 
 def holds(case: Case) -> Truth:
-    return max_batch(case) != 0
+    return one_sequence(case) <= cache_budget_per_device(case)
 
 
 def says(case: Case) -> str:
