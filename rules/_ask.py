@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+
 from configurator.core.case import Case
 from configurator.core.columns import as_float, maximum
 from configurator.core.cost import cache_bytes_per_rank, params_total

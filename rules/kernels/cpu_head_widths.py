@@ -25,7 +25,6 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import grouped, is_grouped, next_in, one_of
 from rules._devices import is_cpu
 

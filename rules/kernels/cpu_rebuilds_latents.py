@@ -26,7 +26,6 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import is_latent, latent
 from rules._devices import is_cpu, name
 

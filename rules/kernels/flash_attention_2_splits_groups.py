@@ -28,7 +28,6 @@ from configurator.core.cost import sequences_per_replica
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import decodes, group, is_grouped, rank_heads
 from rules._devices import device, name, runs_flash_attention_2
 

@@ -24,7 +24,6 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import is_latent, latent, listed, one_of, rank_heads, with_attention
 
 

@@ -26,7 +26,6 @@ from configurator.core.cost import max_batch, memory
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import one_sequence, size
 from rules._devices import name, named
 

@@ -26,7 +26,6 @@ from configurator.core.dtypes import dtype
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-
 from rules._ask import decodes, size
 
 

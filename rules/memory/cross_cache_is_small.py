@@ -28,7 +28,6 @@ from configurator.core.cost import cache_bytes_per_token, fixed_bytes_per_sequen
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-
 from rules._ask import size
 
 

@@ -29,7 +29,6 @@ from configurator.core.cost import cache_budget_per_device
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import decodes, layers_all_full, one_sequence, size
 from rules._devices import name, named
 

@@ -26,7 +26,6 @@ from configurator.core.cost import max_batch
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import decodes, one_sequence, size
 from rules._devices import is_card_of_a_person, name, named
 

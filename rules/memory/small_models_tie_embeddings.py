@@ -26,7 +26,6 @@ from configurator.core.columns import as_float
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Real, Truth
-
 from rules._ask import count, parameters
 
 

@@ -27,7 +27,6 @@ from configurator.core.cost import cache_budget_per_device, params_total, weight
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import count, size
 from rules._devices import device, name, named
 

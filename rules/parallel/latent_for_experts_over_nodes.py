@@ -29,7 +29,6 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import count, decodes, is_latent, is_mixture, parameters, size
 from rules._devices import device, name, named
 

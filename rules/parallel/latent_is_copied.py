@@ -27,7 +27,6 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-
 from rules._ask import is_latent, latent
 
 

@@ -25,13 +25,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
 from configurator.core.case import Case
 from configurator.core.columns import maximum
 from configurator.core.cost import memory, weights_bytes_per_device
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import size
 from rules._devices import named
 

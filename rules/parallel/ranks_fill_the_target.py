@@ -24,7 +24,6 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import listed
 from rules._devices import device, name, named
 

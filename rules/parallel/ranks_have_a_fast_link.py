@@ -29,7 +29,6 @@ from configurator.core.cost import active_params
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Real, Truth
-
 from rules._devices import device, name, named
 
 

@@ -27,7 +27,6 @@ from configurator.core.examples import example
 from configurator.core.quality import cached_width
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import grouped, is_grouped
 
 

@@ -31,7 +31,6 @@ from configurator.core.examples import example
 from configurator.core.quality import cached_width
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-
 from rules._ask import decodes, grouped, is_grouped, power_of_two_below
 
 

@@ -33,7 +33,6 @@ from configurator.core.dtypes import dtype
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Real, Truth
-
 from rules._ask import decodes, size
 from rules._devices import is_apple, is_card_of_a_person, is_cpu, name
 

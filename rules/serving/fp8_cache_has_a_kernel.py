@@ -27,7 +27,6 @@ from configurator.core.cost import cache_bytes_per_token
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import size
 from rules._devices import device, name, named
 

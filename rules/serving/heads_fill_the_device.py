@@ -29,7 +29,6 @@ from configurator.core.cost import sequences_per_replica
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-
 from rules._ask import decodes, grouped, is_grouped
 from rules._devices import device, is_nvidia, name
 

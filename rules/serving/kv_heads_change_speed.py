@@ -32,7 +32,6 @@ from configurator.core.examples import example, example_device
 from configurator.core.latency import floor_share, parts
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Real, Truth
-
 from rules._ask import decodes, grouped, is_grouped, rank_heads
 from rules._devices import device, name, named
 

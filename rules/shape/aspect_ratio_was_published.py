@@ -28,7 +28,6 @@ from configurator.core.columns import where
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Real, Truth
-
 from rules._ask import count, parameters
 
 RANGES = ((1e9, 19, 96), (4e9, 47, 150), (float("inf"), 43, 220))

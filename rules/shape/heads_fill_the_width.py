@@ -27,7 +27,6 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-
 from rules._ask import grouped, is_grouped
 
 
