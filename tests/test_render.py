@@ -16,7 +16,7 @@ from sample_report import sample, unknown_latency
 from configurator.api import Checked, Compared
 from configurator.core.report import CacheReport, Measurement
 from configurator.render.comparison import side_by_side, verdict
-from configurator.render.content import recommendation
+from configurator.render.content import options_table, recommendation
 from configurator.render.document import Document, Section, Table
 from configurator.render.html import to_html
 from configurator.render.json import plain, to_json
@@ -186,6 +186,22 @@ def test_an_encoder_keeps_nothing() -> None:
     assert cache_total(none, 512, 1) == "none: nothing is kept from one step to the next"
 
 
+def test_where_nothing_is_cached_the_table_shows_prefill() -> None:
+    report = sample()
+    rows = tuple(
+        replace(o, cache=replace(o.cache, bytes_total=0, max_batch=None))
+        for o in report.alternatives
+    )
+    table = options_table(rows, "Why not")
+    assert table.header == ("Option", "Prefill", "Penalty, nats", "Why not")
+
+
+def test_commands_are_never_broken_over_lines() -> None:
+    command = "mha-configurator recommend " + " ".join(f"--flag-{i} value" for i in range(40))
+    text = to_text(recommendation(sample(command=command)), 60)
+    assert f"  {command}\n" in text
+
+
 def test_self_and_cross_caches_are_told_apart() -> None:
     cache = replace(sample().cache, self_attention_bytes=3 * 2**20, cross_attention_bytes=2**20)
     assert "self-attention 3 MiB, cross-attention 1 MiB" in cache_total(cache, 4096, 1)
@@ -233,7 +249,7 @@ def test_a_comparison_lists_every_row() -> None:
         command="mha-configurator compare", version="0",
     )  # fmt: skip
     text = squeezed(to_text(side_by_side(found)))
-    assert text.startswith("2 geometries at d_model 4,096 and 8.03B parameters")
+    assert text.startswith("2 geometries at d_model 4,096 and 7.9B parameters")
     assert "a warning" in text
     assert all(option.label in text for option in report.alternatives)
 

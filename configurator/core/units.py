@@ -175,7 +175,9 @@ def format_seconds(value: float | None) -> str:
     """Seconds with three figures and the unit that fits: 4.1 ms, 860 us."""
     if value is None or not math.isfinite(value):
         return "unknown"
+    if value >= 999.5:  # three figures would turn to 1e+03
+        return f"{value:,.0f} s"
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= size:
+        if value >= size * 0.9995:
             return f"{value / size:.3g} {unit}"
     return f"{value / 1e-6:.3g} us"

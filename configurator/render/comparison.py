@@ -92,7 +92,7 @@ def side_by_side(found: Rows) -> Document:
         asked=asked(found.request, found.target),
         sections=(
             Section(title="Warnings", points=tuple(found.warnings), tone="warning"),
-            Section(lead=legend(rows), table=options_table(rows, "Remarks")),
+            Section(table=options_table(rows, "Remarks"), note=legend(rows)),
             Section(title="This answer again", code=found.command),
             Section(lead=f"mha-configurator {found.version}"),
         ),

@@ -19,6 +19,7 @@ from configurator.core.report import (
 from configurator.core.units import format_bytes, format_count, format_seconds
 from configurator.render.document import Document, Section, Table
 from configurator.render.words import (
+    bound_by,
     cache_total,
     decode_time,
     fits,
@@ -45,7 +46,7 @@ def recommendation(report: Report) -> Document:
         good=report.fits,
         sections=(
             Section(
-                title="What would fit" if not report.fits else "What would help",
+                title="What would fit, or come nearer",
                 points=report.remedies,
                 tone="plain" if report.fits else "bad",
             ),
@@ -85,7 +86,7 @@ def asked(request: Mapping[str, Any], target: Mapping[str, Any]) -> str:
 def _answer(report: Report) -> Section:
     return Section(
         title="The answer",
-        lead=report.recommendation.reason,
+        lead=_sentence(report.recommendation.reason),
         facts=cost_facts(_chosen(report), report.request),
     )
 
@@ -113,7 +114,7 @@ def _speed(found: LatencyReport) -> str:
         parts.append(f"decode {decode_time(found)} a step")
     if found.prefill_s is not None:
         parts.append(f"prefill {format_seconds(found.prefill_s)}")
-    said = [", ".join(parts), f"bound by {found.bound}", found.regime, found.note]
+    said = [", ".join(parts), f"bound by {bound_by(found.bound)}", found.regime, found.note]
     if not found.measured_class:
         said.append("no device of this kind was measured: take it as a rough guess")
     return "; ".join(s for s in said if s)
@@ -133,25 +134,26 @@ def _alternatives(report: Report) -> Section:
     options = (_chosen(report), *report.alternatives)
     return Section(
         title="Alternatives",
-        lead=legend(options),
         table=options_table(options, "Why not", lead=True),
+        note=legend(options),
     )
 
 
 def options_table(options: Sequence[Option], last: str, *, lead: bool = False) -> Table:
     """Candidates side by side: cache, step time and penalty, each with its error."""
+    cached = any(o.cache.bytes_total for o in options)
     largest = any(o.cache.max_batch is not None for o in options)
-    header = ["Option", "Per token", "Cache", "Decode step", "Penalty, nats"]
-    header += ["Batch"] if largest else []
+    header = ["Option", *(("Per token", "Cache", "Decode step") if cached else ("Prefill",))]
+    header += ["Penalty, nats", *(("Batch",) if largest else ())]
     rows = []
     for o in options:
-        cells = [
-            o.label or short_heads(o.recommendation),
-            format_bytes(o.cache.bytes_per_token),
-            format_bytes(o.cache.bytes_total),
-            decode_time(o.latency),
-            penalty(o.quality, o.recommendation.projection),
-        ]
+        cells = [o.label or short_heads(o.recommendation)]
+        if cached:
+            sizes = (o.cache.bytes_per_token, o.cache.bytes_total)
+            cells += [*map(format_bytes, sizes), decode_time(o.latency)]
+        else:
+            cells.append(format_seconds(o.latency.prefill_s))
+        cells.append(penalty(o.quality, o.recommendation.projection))
         if largest:
             cells.append("-" if o.cache.max_batch is None else f"{o.cache.max_batch:,}")
         note = o.why_not
@@ -169,13 +171,15 @@ def options_table(options: Sequence[Option], last: str, *, lead: bool = False) -
 
 def legend(options: Sequence[Option]) -> str:
     """What the columns of :func:`options_table` mean, once, below it."""
-    said = ["Per token and cache: the whole model, counted once"]
+    said = []
+    if any(o.cache.bytes_total for o in options):
+        said.append("Per token and cache: the whole model, counted once")
     if any(o.cache.max_batch is not None for o in options):
         said.append("batch: the largest that fits")
-    said.append("penalty: expected loss against MHA at equal parameters, ties inside the error")
+    said.append("penalty: expected loss against MHA at equal parameters, a tie inside the error")
     if any(o.quality.extrapolated for o in options):
         said.append("* extrapolated")
-    return "; ".join(said) + "."
+    return _sentence("; ".join(said))
 
 
 def _sensitivity(found: Sequence[Sensitivity]) -> Section:
@@ -194,8 +198,13 @@ def rule_sections(rules: Sequence[RuleReport]) -> tuple[Section, ...]:
         header=("Rule", "Says", "Evidence", "Source"),
         rows=tuple((r.id, r.message, r.evidence, r.source) for r in held),
     )
+    advice = all(r.severity == "advice" for r in broken)
     return (
-        Section(title="Rules broken", points=points, tone="bad" if errors else "warning"),
+        Section(
+            title="Advice" if advice else "Rules broken",
+            points=points,
+            tone="bad" if errors else "plain" if advice else "warning",
+        ),
         Section(
             title=f"Rules that hold ({len(held)})" if held else "",
             table=kept if held else None,
@@ -260,7 +269,7 @@ def _initialization(found: Initialization) -> Section:
     sources = f" Sources: {'; '.join(found.sources)}." if found.sources else ""
     return Section(
         title="Initialization (standard deviations)",
-        lead=found.advice + sources,
+        lead=_sentence(found.advice) + sources,
         table=Table(
             header=("Matrix", "Use", "Xavier", "Kaiming relu", "Kaiming linear", "By depth"),
             rows=rows,
@@ -269,10 +278,15 @@ def _initialization(found: Initialization) -> Section:
     )
 
 
+def _sentence(text: str) -> str:
+    """The text with a capital and a full stop, whoever wrote it."""
+    return text[:1].upper() + text[1:].rstrip(". ") + "."
+
+
 def _hook(hook: TestHook) -> Section:
     return Section(
         title=f"Test hook: {hook.task}",
-        lead=f"{hook.description} A trained {hook.layers}-layer version must reach "
-        f"{hook.threshold:.0%}; control: {hook.control}.",
+        lead=f"{_sentence(hook.description)} A trained {hook.layers}-layer version must reach "
+        f"{hook.threshold * 100:.0f} %; control: {hook.control}.",
         code=hook.command,
     )

@@ -27,7 +27,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part: a lead sentence, labelled facts, a table, points, a command; any may be absent.
+    """One part: a lead sentence, labelled facts, a table, points, a note, a command; any may miss.
 
     ``tone`` is ``plain``, ``warning`` or ``bad``: how much the reader must not miss it. ``brief``
     stands in for a long table on a terminal.
@@ -38,6 +38,7 @@ class Section:
     facts: tuple[tuple[str, str], ...] = ()
     table: Table | None = None
     points: tuple[str, ...] = ()
+    note: str = ""
     code: str = ""
     tone: str = "plain"
     brief: str = ""

@@ -55,6 +55,8 @@ def _section(section: Section) -> str:
         parts.append(_table(section.table))
     if section.points:
         parts.append("<ul>" + "".join(f"<li>{escape(p)}</li>" for p in section.points) + "</ul>")
+    if section.note:
+        parts.append(f'<p class="asked">{escape(section.note)}</p>')
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
     tone = "" if section.tone == "plain" else f' class="{section.tone}"'

@@ -14,6 +14,7 @@ __all__ = ["plain", "to_json"]
 def plain(value: Any) -> Any:
     """``value`` as what JSON knows: dataclasses and mappings become objects, NaN becomes null.
 
+    Figures keep ten digits: more are not known, and the last ones differ between processors.
     Keys keep the order in which they are declared. Raises ``TypeError`` for anything else.
     """
     if value is None or isinstance(value, bool | str):
@@ -21,7 +22,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return float(f"{value:.10g}") if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):

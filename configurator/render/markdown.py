@@ -38,6 +38,8 @@ def _section(section: Section) -> str:
         parts.append(_table(section.table))
     if section.points:
         parts.append("\n".join(f"- {_text(point)}" for point in section.points))
+    if section.note:
+        parts.append(_text(section.note))
     if section.code:
         parts.append(f"```\n{section.code}\n```")
     return "\n\n".join(parts)

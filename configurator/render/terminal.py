@@ -17,6 +17,7 @@ __all__ = ["console", "show", "to_text"]
 
 _PIPE_WIDTH = 100
 _WIDE = 140
+_NAME = 24
 _TONES = {"bad": "bold red", "warning": "yellow", "plain": ""}
 
 
@@ -78,8 +79,11 @@ def _section(out: Console, section: Section) -> None:
         grid.add_column(overflow="fold")
         grid.add_row(Text("-"), Text(point, style=tone))
         out.print(Padding(grid, (0, 0, 0, 2)))
+    if section.note:
+        out.print(Padding(Text(section.note, style="dim"), (0, 0, 0, 2)))
     if section.code:
-        out.print(Padding(Text(section.code, style="cyan"), (0, 0, 0, 2)), soft_wrap=True)
+        for line in section.code.splitlines():  # never broken, so that it can be copied
+            out.print(Text(f"  {line}", style="cyan"), soft_wrap=True)
 
 
 def _least_width(table: Table, figures_alone: bool) -> int:
@@ -87,10 +91,16 @@ def _least_width(table: Table, figures_alone: bool) -> int:
     cells = list(zip(table.header, *table.rows, strict=True))
     kept = cells[: len(cells) - figures_alone]
     widths = (
-        max(map(len, column)) if i in table.right else min(10, max(map(len, column)))
+        max(map(len, column)) if _whole(table, i) else min(10, max(map(len, column)))
         for i, column in enumerate(kept)
     )
     return 1 + sum(width + 2 for width in widths)
+
+
+def _whole(table: Table, column: int) -> bool:
+    """Whether a column's cells must not be broken: figures, and names that are short."""
+    name = column == 0 and max((len(row[0]) for row in table.rows), default=0) <= _NAME
+    return name or column in table.right
 
 
 def _stacked(table: Table) -> tuple[str, ...]:
@@ -112,9 +122,11 @@ def _table(table: Table, figures_alone: bool) -> Grid:
     grid = Grid(box=None, padding=(0, 1), header_style="dim", pad_edge=True)
     count = len(table.header) - figures_alone
     for i, name in enumerate(table.header[:count]):
-        figure = i in table.right
         grid.add_column(
-            Text(name), justify="right" if figure else "left", overflow="fold", no_wrap=figure
+            Text(name),
+            justify="right" if i in table.right else "left",
+            overflow="fold",
+            no_wrap=_whole(table, i),
         )
     for number, row in enumerate(table.rows):
         style = "bold" if table.lead and number == 0 else ""

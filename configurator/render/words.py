@@ -13,6 +13,7 @@ from configurator.core.report import (
 from configurator.core.units import format_bytes, format_count, format_seconds
 
 __all__ = [
+    "bound_by",
     "cache_total",
     "decode_time",
     "exact_bytes",
@@ -20,9 +21,28 @@ __all__ = [
     "heads",
     "limits",
     "model",
+    "many",
     "penalty",
     "short_heads",
 ]
+
+
+_BOUNDS = {
+    "weights": "reading the weights",
+    "launch floor": "the launch floor",
+    "collectives": "traffic between devices",
+    "compute": "arithmetic",
+}
+
+
+def many(count: int, one: str) -> str:
+    """``1 sequence``, ``1,024 sequences``."""
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+
+
+def bound_by(bound: str) -> str:
+    """What bounds a step, in words."""
+    return _BOUNDS.get(bound, bound)
 
 
 def heads(r: Recommendation) -> str:
@@ -88,7 +108,7 @@ def cache_total(cache: CacheReport, context: int, batch: int) -> str:
     """What the cache holds in all, exactly, and its parts."""
     if cache.bytes_total == 0:
         return "none: nothing is kept from one step to the next"
-    sequences = "1 sequence" if batch == 1 else f"{batch:,} sequences"
+    sequences = many(batch, "sequence")
     text = (
         f"{format_bytes(cache.bytes_per_token_per_layer_fp16)} per token and layer in fp16; "
         f"{format_bytes(cache.bytes_per_token)} per token in {cache.kv_dtype}; "
@@ -125,8 +145,9 @@ def limits(cache: CacheReport, context: int, batch: int) -> str:
     """The longest context at this batch and the largest batch at this context."""
     if cache.fits is None:
         return ""
-    longest = "not set by memory" if cache.max_context is None else f"{cache.max_context:,} tokens"
-    largest = "not set by memory" if cache.max_batch is None else f"{cache.max_batch:,} sequences"
+    free = "not set by memory"
+    longest = free if cache.max_context is None else many(cache.max_context, "token")
+    largest = free if cache.max_batch is None else many(cache.max_batch, "sequence")
     return (
         f"longest context at batch {batch:,}: {longest}; "
         f"largest batch at {context:,} tokens: {largest}"
