@@ -24,7 +24,7 @@ except ImportError:  # Windows: two writers on one file are then not noticed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Joined", "RowFile", "Run", "Shard", "join", "key_of", "lines", "parse_shard",
-           "read_rows", "write_rows"]  # fmt: skip
+           "read_rows"]  # fmt: skip
 
 Row = dict[str, Any]
 _T = TypeVar("_T")
@@ -272,19 +272,6 @@ def _some(numbers: Sequence[int], most: int = 10) -> str:
 def lines(rows: Iterable[Row]) -> str:
     """Rows as the text of a rows file."""
     return "".join(canonical(row) + "\n" for row in rows)
-
-
-def write_rows(path: str | os.PathLike[str], rows: Iterable[Row]) -> None:
-    """Write a rows file whole or not at all; raises ``UsageError`` where it cannot be written."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        temporary.write_text(lines(rows), encoding="utf-8")
-        os.replace(temporary, target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        text = f"output {str(target)!r}: {error.strerror or error}"
-        raise UsageError(f"{text}; give a path that can be written") from None
 
 
 def join(paths: Sequence[str | os.PathLike[str]]) -> Joined:

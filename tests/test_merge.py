@@ -100,4 +100,4 @@ def test_files_that_are_not_rows(
 def test_output_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = shard(tmp_path, "1/1")
     assert main(["merge", file, "--output", str(tmp_path / "no" / "all.jsonl")]) == 2
-    assert "give a path that can be written" in capsys.readouterr().err
+    assert "is in a folder that does not exist" in capsys.readouterr().err

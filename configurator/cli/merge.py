@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,13 +26,15 @@ def merge(
     with --resume on it does what is missing and prints the answer. Ends with 1 where rows are
     missing or failed.
     """
-    from configurator.rows import join, lines, write_rows
+    from configurator.cli.output import form, write_whole
+    from configurator.rows import join, lines
 
+    form(None, output)  # refuses an output that cannot be a file before anything is read
     joined = join(files)
     if output is None:
         sys.stdout.write(lines(joined.rows))
     else:
-        write_rows(output, joined.rows)
+        write_whole(Path(output), lines(joined.rows))
     for line in joined.says():
         print(line, file=sys.stderr)
     if not joined.complete:
