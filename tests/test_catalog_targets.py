@@ -146,6 +146,18 @@ def test_a_file_that_does_not_say_so_is_unverified(tmp_path: Path) -> None:
     assert not any(f["verified"] for f in describe(str(path))["figures"].values())
 
 
+def test_an_entry_of_the_catalog_can_be_copied(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[my-box]" + GOOD)
+    assert device(str(path)).name == "my-box"
+    path.write_text("[a]\nmemory_gib = 1\n[b]\nmemory_gib = 1\n")
+    with pytest.raises(UsageError, match="unknown key 'a'"):
+        device(str(path))
+    path.write_text("")
+    with pytest.raises(UsageError, match="give memory_gib"):
+        device(str(path))
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -1,6 +1,14 @@
 """The keys of a device file: what each means, which values it admits, and how it is refused.
 
-One table serves the catalog's own files and a user's target file, so both are equally strict.
+One table serves the catalog's own files and a user's target file, so both are equally strict. All
+figures are those of one device. Needed are ``memory_gib`` (2^30 bytes) or ``memory_gb`` (10^9),
+and ``bandwidth_gb_s``. Rates are dense, with FP32 accumulation where the vendor tells the two
+apart; a rate that is left out is unknown or not supported, never zero. ``interconnect_gb_s`` is
+one direction. ``units`` are streaming multiprocessors, compute units or cores, ``boost_clock_ghz``
+is theirs. ``verified = true`` says that memory, bandwidth and a rate were read at the sources;
+``unverified`` names the figures that were not: general knowledge, or worked out as ``note`` says.
+``aliases`` are short names that mean this device alone; ``node_devices`` is how many one machine
+holds (8 where not said). ``usable_share`` and ``overhead_gib`` replace those of the ``kind``.
 """
 
 from __future__ import annotations

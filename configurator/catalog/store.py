@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,6 +105,8 @@ def _read_copy(path: Path | None, stamp: list[list[Any]]) -> dict[str, dict[str,
 def _write_copy(path: Path | None, stamp: list[list[Any]], found: dict[str, Any]) -> None:
     if path is None:
         return
+    import tempfile  # only when a copy is written
+
     body = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     head = json.dumps({"format": _FORMAT, "crc32": crc32(body), "files": stamp}).encode()
     temporary = ""

@@ -227,7 +227,7 @@ def _is_path(text: str) -> bool:
 
 
 def _from_file(text: str) -> tuple[Device, Mapping[str, Any], str]:
-    """A user's target: the keys of a device file at the top level, and ``name`` if they like."""
+    """A user's target: the keys of a device at the top level, or in one ``[name]`` table."""
     path = Path(text).expanduser()
     where = f"target file {text[:200]}"
     try:
@@ -241,6 +241,8 @@ def _from_file(text: str) -> tuple[Device, Mapping[str, Any], str]:
         raise UsageError(f"{where} has {info.st_size:,} bytes; a target file has at most 1,000,000")
     table = dict(read_toml(path))
     name = table.pop("name", path.stem)
+    if len(table) == 1 and isinstance(next(iter(table.values())), dict):
+        ((name, table),) = table.items()  # an entry copied from the catalog
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"{where}: name is {str(name)[:60]!r}; use letters, digits, '.', '_', '+' and '-'"
