@@ -34,6 +34,18 @@ def _option(flag: str, metavar: str, panel: str, help: str) -> Any:
     return typer.Option(flag, metavar=metavar, rich_help_panel=panel, help=help)
 
 
+def _number(flag: str, metavar: str, panel: str, help: str) -> Any:
+    return typer.Option(flag, metavar=metavar, rich_help_panel=panel, help=help, parser=_whole)
+
+
+def _whole(text: Any) -> int:
+    """A whole number; the error shows what was given, which typer's own leaves out."""
+    try:
+        return int(str(text))
+    except ValueError:
+        raise typer.BadParameter(f"{str(text)[:40]!r} is not a whole number") from None
+
+
 _Q, _S, _G, _T, _A, _L = "Question", "Shape", "Geometry", "Target", "Answer", "Long runs"
 
 Params = Annotated[
@@ -52,7 +64,7 @@ Context = Annotated[
 ]
 Batch = Annotated[
     int | None,
-    _option("--batch", "N", _Q, "Sequences in flight over the whole target (default 1)."),
+    _number("--batch", "N", _Q, "Sequences in flight over the whole target (default 1)."),
 ]
 Priority = Annotated[
     str | None,
@@ -75,11 +87,11 @@ Benchmarking = Annotated[
     ),
 ]
 
-DModel = Annotated[int | None, _option("--d-model", "N", _S, "Width of the residual stream.")]
-NLayers = Annotated[int | None, _option("--n-layers", "N", _S, "Layers.")]
+DModel = Annotated[int | None, _number("--d-model", "N", _S, "Width of the residual stream.")]
+NLayers = Annotated[int | None, _number("--n-layers", "N", _S, "Layers.")]
 VocabSize = Annotated[
     int | None,
-    _option(
+    _number(
         "--vocab-size", "N", _S,
         "Rows of the embedding (default 50304 below 1B parameters, else 100352).",
     ),
@@ -121,28 +133,28 @@ Window = Annotated[
 ]
 FullEvery = Annotated[
     int | None,
-    _option("--full-every", "N", _S, "Every N-th layer keeps the whole context; 0: none does."),
+    _number("--full-every", "N", _S, "Every N-th layer keeps the whole context; 0: none does."),
 ]
 
-NHeads = Annotated[int | None, _option("--n-heads", "N", _G, "Query heads.")]
+NHeads = Annotated[int | None, _number("--n-heads", "N", _G, "Query heads.")]
 NKvHeads = Annotated[
     int | None,
-    _option("--n-kv-heads", "N", _G, "Key/value heads (default: as many as query heads)."),
+    _number("--n-kv-heads", "N", _G, "Key/value heads (default: as many as query heads)."),
 ]
 KvLoraRank = Annotated[
-    int | None, _option("--kv-lora-rank", "N", _G, "Rank of MLA's cached latent; makes it MLA.")
+    int | None, _number("--kv-lora-rank", "N", _G, "Rank of MLA's cached latent; makes it MLA.")
 ]
 QLoraRank = Annotated[
-    int | None, _option("--q-lora-rank", "N", _G, "Rank of MLA's query latent; 0: none.")
+    int | None, _number("--q-lora-rank", "N", _G, "Rank of MLA's query latent; 0: none.")
 ]
 QkNopeHeadDim = Annotated[
-    int | None, _option("--qk-nope-head-dim", "N", _G, "MLA: key width without position.")
+    int | None, _number("--qk-nope-head-dim", "N", _G, "MLA: key width without position.")
 ]
 QkRopeHeadDim = Annotated[
-    int | None, _option("--qk-rope-head-dim", "N", _G, "MLA: width of the shared rotary key.")
+    int | None, _number("--qk-rope-head-dim", "N", _G, "MLA: width of the shared rotary key.")
 ]
-VHeadDim = Annotated[int | None, _option("--v-head-dim", "N", _G, "Width of one value head.")]
-DFf = Annotated[int | None, _option("--d-ff", "N", _G, "Hidden width of the gated feed-forward.")]
+VHeadDim = Annotated[int | None, _number("--v-head-dim", "N", _G, "Width of one value head.")]
+DFf = Annotated[int | None, _number("--d-ff", "N", _G, "Hidden width of the gated feed-forward.")]
 
 Target = Annotated[
     str | None,
@@ -153,11 +165,11 @@ Target = Annotated[
 ]  # fmt: skip
 TensorParallel = Annotated[
     int | None,
-    _option("--tensor-parallel", "N", _T, "Ranks that share the heads (default: all devices)."),
+    _number("--tensor-parallel", "N", _T, "Ranks that share the heads (default: all devices)."),
 ]
 PageSize = Annotated[
     int | None,
-    _option("--page-size", "TOKENS", _T, "Cache page that a server rounds up to (default 1)."),
+    _number("--page-size", "TOKENS", _T, "Cache page that a server rounds up to (default 1)."),
 ]
 Memory = Annotated[
     str | None,
@@ -170,7 +182,7 @@ Tflops = Annotated[
     str | None, _option("--tflops", "RATE", _T, "Dense bf16 TFLOP/s of one device: 165.")
 ]
 
-Top = Annotated[int | None, _option("--top", "N", _A, "Alternatives to list (default 5).")]
+Top = Annotated[int | None, _number("--top", "N", _A, "Alternatives to list (default 5).")]
 Format = Annotated[
     str | None,
     _option(
