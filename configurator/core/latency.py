@@ -15,6 +15,7 @@ from configurator.core.kernels import kernel as named
 from configurator.core.kinds import Attention
 from configurator.core.latency_decode import Parts, decode_parts
 from configurator.core.latency_device import Machine, machine
+from configurator.core.latency_host import CALIBRATED, host_parts
 from configurator.core.latency_mla import mla_decode_parts, mla_prefill_parts
 from configurator.core.latency_prefill import prefill_parts
 from configurator.core.latency_priors import Coefficients
@@ -177,6 +178,8 @@ def _compute(
     warm: bool,
     causal: bool,
 ) -> Parts:
+    if c.get(CALIBRATED, 0.0):
+        return host_parts(c.get, columns, kv, phase, latent, causal)
     if m.group == "other":
         return roofline_parts(m, c, columns, phase, latent, causal)
     if latent and phase == "decode":
