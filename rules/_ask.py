@@ -100,6 +100,11 @@ def next_in(value: Count, known: tuple[int, ...]) -> int | None:
     return min((option for option in known if option >= int(value)), default=None)
 
 
+def closest(value: Count, known: tuple[int, ...]) -> int:
+    """The one of ``known`` that is nearest to ``value``, the smaller of two."""
+    return min(known, key=lambda option: abs(option - int(value)))
+
+
 def listed(known: tuple[int, ...]) -> str:
     """``64, 128 or 256``."""
     words = [str(item) for item in known]

@@ -25,7 +25,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import grouped, is_grouped, next_in, one_of
+from rules._ask import closest, grouped, is_grouped, one_of
 from rules._devices import device, is_nvidia
 
 WIDTHS = (64, 128, 256)
@@ -43,7 +43,7 @@ def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
         f"FlashInfer is built for heads of 64, 128 and 256, not {width}; "
-        f"use {next_in(width, WIDTHS) or 256}, or serve with another backend"
+        f"use {closest(width, WIDTHS)}, or serve with another backend"
     )
 
 

@@ -24,7 +24,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import grouped, is_grouped, next_in, one_of
+from rules._ask import closest, grouped, is_grouped, one_of
 from rules._devices import is_card_of_a_person, is_nvidia, name
 
 WIDTHS = (64, 80, 96, 112, 128, 256)
@@ -42,8 +42,7 @@ def says(case: Case) -> str:
     width = grouped(case).d_head
     why = "misses the tensor cores" if width in (40, 72) else "has no flash-attention kernel"
     return (
-        f"d_head {width} {why} in llama.cpp on {name(case)}; "
-        f"use {next_in(width, (64, 128, 256)) or 256}"
+        f"d_head {width} {why} in llama.cpp on {name(case)}; use {closest(width, (64, 128, 256))}"
     )
 
 

@@ -24,7 +24,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import grouped, is_grouped, next_in, one_of
+from rules._ask import closest, grouped, is_grouped, one_of
 from rules._devices import is_apple
 
 WIDTHS = (64, 96, 128, 256)
@@ -42,7 +42,7 @@ def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
         f"heads of {width} fall to PyTorch's graph fallback on Metal, with the whole score matrix; "
-        f"use {next_in(width, WIDTHS) or 256}"
+        f"use {closest(width, WIDTHS)}"
     )
 
 

@@ -24,7 +24,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import grouped, is_grouped, next_in, one_of
+from rules._ask import closest, grouped, is_grouped, one_of
 from rules._devices import is_amd, name
 
 FAST = (64, 128, 256)
@@ -42,7 +42,7 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     where_ = "only vLLM's plain ROCm backend takes" if width in WIDTHS else "only Triton takes"
-    return f"{where_} heads of {width} on {name(case)}; use {next_in(width, FAST) or 256}"
+    return f"{where_} heads of {width} on {name(case)}; use {closest(width, FAST)}"
 
 
 AMD = example_device(vendor="AMD", architecture="cdna3")

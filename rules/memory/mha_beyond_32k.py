@@ -9,8 +9,8 @@ is a warning.
 ## Why
 
 A 7B with 32 heads of 128 keeps 512 KiB a token: 16 GiB at 32k, four times what eight KV heads
-keep. No shape published since 2025 in the catalog uses MHA, and one of 30 with contexts above
-32k did before. This guardrail cannot be switched off.
+keep. No new shape in the catalog has used MHA since 2025, and one of 30 with contexts above 32k
+did before. This guardrail cannot be switched off.
 
 ## Instead
 
@@ -47,10 +47,11 @@ def says(case: Case) -> str:
     fewer = max(n for n in range(1, 9) if heads % n == 0)
     here, there = cache_bytes(case), cache_bytes(with_attention(case, n_kv_heads=fewer))
     return (
-        f"MHA with {heads} heads keeps {size(cache_bytes_per_token(case))} a token: "
-        f"{size(here)} for {work.batch} x {work.context:,} tokens; GQA with {fewer} KV "
-        f"heads keeps {size(there)}, {here / there:.1f} times less; MLA, from 1B parameters up, "
-        f"keeps {9 * a.d_head // 2} values a token and layer where GQA keeps {2 * fewer * a.d_head}"
+        f"MHA with {heads} heads keeps {size(cache_bytes_per_token(case))} a token: {size(here)} "
+        "for "
+        f"{work.batch} x {work.context:,} tokens; take GQA with {fewer} KV heads, which keeps "
+        f"{size(there)}, {here / there:.1f} times less, or, from 1B parameters up, MLA: "
+        f"{9 * a.d_head // 2} values a token and layer against {2 * fewer * a.d_head} of that GQA"
     )
 
 

@@ -44,7 +44,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     weights = case.shape.vocab_size * case.shape.d_model
     return (
-        f"the output head holds {count(weights)} of {count(parameters(case))} weights, "
+        f"an untied head for {case.shape.vocab_size:,} tokens holds {count(weights)} of "
+        f"{count(parameters(case))} weights, "
         f"{_share(case):.0%}; use tied embeddings and spend them on depth"
     )
 

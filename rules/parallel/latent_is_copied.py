@@ -1,4 +1,4 @@
-"""A latent pays on as many ranks as MLA is split over.
+"""A rank keeps no more for MLA than grouped attention would leave it.
 
 ## What
 

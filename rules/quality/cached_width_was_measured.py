@@ -38,7 +38,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     x = cached_width(case.attention)
     return (
-        f"{a.n_kv_heads} KV heads of {a.d_head} on d_model {a.d_model} cache {x:.3f} of the width: "
+        f"{a.n_kv_heads} KV head{'s' * (a.n_kv_heads != 1)} of {a.d_head} on d_model {a.d_model} "
+        f"cache {x:.3f} of the width: "
         "below 0.1 the expected loss is an extrapolation from one study; "
         f"use {2 * a.n_kv_heads} KV heads or more"
     )

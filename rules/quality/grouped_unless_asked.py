@@ -43,7 +43,7 @@ def says(case: Case) -> str:
     fewer = max((n for n in (1, 2, 4, 8) if n < a.n_heads and a.n_heads % n == 0), default=1)
     return (
         f"MHA caches {a.cache_elements()} values a token and layer, {fewer} KV heads "
-        f"{2 * fewer * a.d_head}; no decoder shape published since 2025 keeps MHA; take GQA unless "
+        f"{2 * fewer * a.d_head}; no new decoder shape since 2025 keeps MHA; take GQA unless "
         "quality outweighs memory (DeepSeek saw MMLU 45.2 against 41.2)"
     )
 

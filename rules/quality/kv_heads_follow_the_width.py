@@ -40,7 +40,8 @@ def applies(case: Case) -> bool:
 
 def _wanted(case: Case) -> Count:
     a = grouped(case)
-    free = power_of_two_below(minimum(a.d_model / (2.0 * (a.d_head + a.v_width)), 8.0))
+    most = maximum(a.d_model / (2.0 * (a.d_head + a.v_width)), 2.0)
+    free = power_of_two_below(minimum(most, 8.0))
     divides = a.n_heads & -a.n_heads
     return maximum(minimum(free, divides), minimum(case.workload.tensor_parallel, a.n_heads))
 

@@ -49,10 +49,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     return (
         f"{_items(case)} items of decoding for {device(case).n_units} units of {name(case)}: the "
-        "kernel "
-        "must split the context; check multi-block or split-KV decoding in the engine, or raise "
-        "the "
-        "batch"
+        "kernel must split the context; use multi-block or split-KV decoding in the engine, or a "
+        "larger batch"
     )
 
 

@@ -3,8 +3,8 @@
 ## What
 
 ``s = parameters / (12 * n_layers * d_model^2)`` is below 4 for a dense model and at least 4 for
-a mixture of experts. The embedding counts, so tiny models with a large vocabulary are left out:
-the rule speaks from a billion parameters up.
+a mixture of experts. The embedding counts, so the rule speaks from a billion parameters up, and
+of decoders alone.
 
 ## Why
 
@@ -30,7 +30,7 @@ from rules._ask import count, density, is_mixture, parameters
 
 
 def applies(case: Case) -> Truth:
-    return parameters(case) >= 1e9
+    return case.shape.arch == "decoder" and parameters(case) >= 1e9
 
 
 def holds(case: Case) -> Truth:
@@ -42,7 +42,7 @@ def says(case: Case) -> str:
     remedy = (
         "as dense it would be usual: use more experts or say dense"
         if is_mixture(case)
-        else "only mixtures of experts are that dense: say how many parameters are active"
+        else "only mixtures of experts are that dense: pass the active ones with --active-params"
     )
     return (
         f"{count(parameters(case))} parameters on {case.shape.n_layers} layers of "

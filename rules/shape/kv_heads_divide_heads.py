@@ -26,7 +26,7 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import grouped, is_grouped
+from rules._ask import grouped, is_grouped, listed
 
 
 def holds(case: Case) -> Truth:
@@ -37,10 +37,10 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     heads, kv = grouped(case).n_heads, grouped(case).n_kv_heads
     divisors = [n for n in range(1, heads + 1) if heads % n == 0]
-    close = sorted(sorted(divisors, key=lambda n: abs(n - kv))[:3])
+    close = tuple(sorted(sorted(divisors, key=lambda n: abs(n - kv))[:3]))
     return (
         f"{heads} query heads do not divide over {kv} KV heads; "
-        f"take {' or '.join(map(str, close)) or 'a positive count'}"
+        f"take {listed(close) if close else 'a positive count'}"
     )
 
 

@@ -46,7 +46,7 @@ def says(case: Case) -> str:
     return (
         f"{a.n_heads} heads of {a.d_head} on d_model {a.d_model} in a mixture of density "
         f"{density(case):.0f}: 13 of 14 such models since 2025 widened queries; "
-        f"{2 * a.d_model // a.d_head} heads add "
+        f"use {2 * a.d_model // a.d_head} heads, which add "
         f"{added:.1%} of weights and no cache, with --allow-decoupled-heads"
     )
 

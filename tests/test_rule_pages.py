@@ -1,0 +1,109 @@
+"""The rulebook as pages and as a command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from configurator import rulebook
+from configurator.cli import main
+from configurator.render import pages
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_book_holds_every_rule_once_and_its_links_lead_somewhere():
+    book = pages.rulebook_page()
+    headings = re.findall(r"^### (\S+)$", book, re.MULTILINE)
+    assert sorted(headings) == sorted(r.id for r in rulebook.rules())
+    anchors = {heading.replace("/", "") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", book)) == anchors
+    assert "``" not in book
+    assert f"{len(headings)} rules in 7 concerns" in book
+
+
+def test_the_committed_book_is_current():
+    committed = (ROOT / "outputs" / "rulebook.md").read_text(encoding="utf-8")
+    assert committed == pages.rulebook_page(), "run `make pages`"
+
+
+def test_a_page_has_what_a_reader_needs():
+    page = pages.rule_page(rulebook.rule("mha-beyond-32k"))
+    assert page.startswith("# memory/mha-beyond-32k\n")
+    for word in ("Severity: warning", "Evidence: strong", "## Why", "## Instead", "512 KiB"):
+        assert word in page
+    assert "File: rules/memory/mha_beyond_32k.py" in page
+
+
+def test_the_named_files_exist():
+    for rule in rulebook.rules():
+        assert (ROOT / dict(pages.facts(rule))["File"]).is_file()
+
+
+def test_the_book_is_written_whole(tmp_path: Path):
+    target = pages.write_rulebook(tmp_path / "rulebook.md")
+    assert target.read_text(encoding="utf-8") == pages.rulebook_page()
+    assert [p.name for p in tmp_path.iterdir()] == ["rulebook.md"]
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What ``mha rules ...`` prints; it must end with 0."""
+
+    def run(*arguments: str) -> str:
+        assert main(["rules", *arguments]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+Ask = Callable[..., str]
+
+
+def test_the_list_names_every_rule(ask: Ask):
+    out = ask()
+    for rule in rulebook.rules():
+        assert rule.id.partition("/")[2] in out
+    assert out.startswith(f"{len(rulebook.rules())} rules")
+
+
+def test_a_search_finds_words_in_pages(ask: Ask):
+    out = ask("flashmla")
+    assert "flash-mla-shape" in out
+    assert "vocabulary-is-padded" not in out
+
+
+@pytest.mark.parametrize("name", ["quality/groups-stay-at-16", "groups-stay-at-16"])
+def test_one_rule_shows_its_page(name: str, ask: Ask):
+    out = ask(name)
+    for word in ("Why", "Instead", "Source", "advice", "weak", "19 of 110"):
+        assert word in out
+
+
+def test_json_has_the_declared_values(ask: Ask):
+    one = json.loads(ask("heads-fill-the-width", "--format", "json"))
+    assert one["id"] == "shape/heads-fill-the-width"
+    assert one["severity"] == "error"
+    assert one["masks"] is True
+    assert set(one["page"]) == {"what", "why", "instead", "source"}
+    every = json.loads(ask("--format", "json"))["rules"]
+    assert {r["id"] for r in every} == {r.id for r in rulebook.rules()}
+    assert all(r["source"] and r["title"] and r["example"] for r in every)
+
+
+def test_markdown_goes_to_a_file(tmp_path: Path, ask: Ask):
+    target = tmp_path / "rule.md"
+    ask("mla-below-a-billion", "--output", str(target))
+    assert "## Instead" in target.read_text(encoding="utf-8")
+
+
+def test_an_unknown_rule_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]):
+    assert main(["rules", "kv-heads-divide-haeds"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.strip().splitlines()) == 1
+    assert "shape/kv-heads-divide-heads" in shown.err
