@@ -138,6 +138,11 @@ def count(value: Count) -> str:
     return format_count(float(value))
 
 
+def several_ranks(case: Case) -> Truth:
+    """Whether heads are split at all; with one rank the rules on splits have nothing to say."""
+    return case.workload.tensor_parallel != 1
+
+
 def rank_heads(case: Case) -> Count:
     """Query heads that one tensor-parallel rank computes, at least one."""
     return maximum(case.attention.n_heads // maximum(case.workload.tensor_parallel, 1), 1)

@@ -26,6 +26,7 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
+from rules._ask import several_ranks
 
 
 def holds(case: Case) -> Truth:
@@ -46,6 +47,7 @@ def says(case: Case) -> str:
 rule = Rule(
     severity=Severity.ERROR,
     evidence=Evidence.STRONG,
+    applies=several_ranks,
     holds=holds,
     says=says,
     passes=(example(n_heads=32, tensor_parallel=8), example(kv_lora_rank=512, tensor_parallel=4)),

@@ -27,11 +27,11 @@ from configurator.core.cost import cache_bytes_per_token
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, grouped, is_grouped, size
+from rules._ask import decodes, grouped, is_grouped, several_ranks, size
 
 
-def applies(case: Case) -> bool:
-    return is_grouped(case) and decodes(case)
+def applies(case: Case) -> Truth:
+    return is_grouped(case) and decodes(case) and several_ranks(case)
 
 
 def holds(case: Case) -> Truth:

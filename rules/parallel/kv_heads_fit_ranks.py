@@ -28,7 +28,11 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import grouped, is_grouped
+from rules._ask import grouped, is_grouped, several_ranks
+
+
+def applies(case: Case) -> Truth:
+    return is_grouped(case) and several_ranks(case)
 
 
 def holds(case: Case) -> Truth:
@@ -52,7 +56,7 @@ def says(case: Case) -> str:
 rule = Rule(
     severity=Severity.ERROR,
     evidence=Evidence.STRONG,
-    applies=is_grouped,
+    applies=applies,
     requires=("parallel/heads-divide-by-ranks", "shape/kv-heads-divide-heads"),
     holds=holds,
     says=says,

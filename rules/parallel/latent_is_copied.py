@@ -27,12 +27,16 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-from rules._ask import is_latent, latent
+from rules._ask import is_latent, latent, several_ranks
 
 
 def _grouped_elements(case: Case) -> Count:
     ranks = maximum(case.workload.tensor_parallel, 1)
     return 2 * maximum(8 // ranks, 1) * latent(case).qk_nope_head_dim
+
+
+def applies(case: Case) -> Truth:
+    return is_latent(case) and several_ranks(case)
 
 
 def holds(case: Case) -> Truth:
@@ -51,7 +55,7 @@ def says(case: Case) -> str:
 rule = Rule(
     severity=Severity.WARNING,
     evidence=Evidence.STRONG,
-    applies=is_latent,
+    applies=applies,
     holds=holds,
     says=says,
     passes=(example(kv_lora_rank=512, tensor_parallel=2),),

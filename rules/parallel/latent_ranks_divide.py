@@ -25,7 +25,11 @@ from configurator.core.columns import maximum
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import is_latent, latent
+from rules._ask import is_latent, latent, several_ranks
+
+
+def applies(case: Case) -> Truth:
+    return is_latent(case) and several_ranks(case)
 
 
 def holds(case: Case) -> Truth:
@@ -45,7 +49,7 @@ def says(case: Case) -> str:
 rule = Rule(
     severity=Severity.ADVICE,
     evidence=Evidence.STRONG,
-    applies=is_latent,
+    applies=applies,
     holds=holds,
     says=says,
     passes=(example(kv_lora_rank=512, q_lora_rank=1536, tensor_parallel=8),),

@@ -25,7 +25,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import power_of_two, power_of_two_below
+from rules._ask import power_of_two, power_of_two_below, several_ranks
 
 
 def holds(case: Case) -> Truth:
@@ -43,6 +43,7 @@ def says(case: Case) -> str:
 rule = Rule(
     severity=Severity.ADVICE,
     evidence=Evidence.CONVENTION,
+    applies=several_ranks,
     holds=holds,
     says=says,
     passes=(example(tensor_parallel=4),),

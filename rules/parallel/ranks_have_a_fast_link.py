@@ -2,8 +2,8 @@
 
 ## What
 
-Sending what tensor parallelism exchanges in a prefill takes at most a fifth of the arithmetic at
-half of the dense rate.
+Sending what tensor parallelism exchanges in a prefill takes at most half as long as its
+arithmetic at half of the dense rate.
 
 ## Why
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from configurator.core.case import Case
 from configurator.core.columns import as_float
-from configurator.core.cost import active_params
+from configurator.core.cost import prefill_flops
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Real, Truth
@@ -42,31 +42,28 @@ def _rate(case: Case) -> float:
 
 
 def _sending(case: Case) -> Real:
-    """Seconds for each token of a prefill, two all-reduces a layer in 16-bit."""
-    ranks, shape = case.workload.tensor_parallel, case.shape
-    sent = 2 * shape.n_layers * 2 * as_float(shape.d_model) * 2 * (ranks - 1) / ranks
+    """Seconds for a prefill of the batch: two all-reduces a layer in 16-bit, ring fashion."""
+    ranks, shape, work = case.workload.tensor_parallel, case.shape, case.workload
+    tokens = as_float(work.context) * work.batch
+    sent = tokens * 2 * shape.n_layers * 2 * as_float(shape.d_model) * 2 * (ranks - 1) / ranks
     return sent / device(case).interconnect_bytes_per_s
 
 
 def _computing(case: Case) -> Real:
-    """Seconds for each token at half the dense rate of all ranks: 2 FLOPs a weight."""
-    return (
-        2.0
-        * as_float(active_params(case.shape))
-        / (0.5 * _rate(case) * case.workload.tensor_parallel)
-    )
+    """Seconds for the same prefill at half the dense rate of all ranks."""
+    return prefill_flops(case) / (0.5 * _rate(case) * case.workload.tensor_parallel)
 
 
 def holds(case: Case) -> Truth:
-    return _sending(case) <= 0.2 * _computing(case)
+    return 2 * _sending(case) <= _computing(case)
 
 
 def says(case: Case) -> str:
-    tokens = case.workload.context
+    work = case.workload
     return (
-        f"prefilling {tokens:,} tokens sends for {_sending(case) * tokens:.2g} s and computes for "
-        f"{_computing(case) * tokens:.2g} s on {case.workload.tensor_parallel} x {name(case)}; "
-        "use fewer ranks with replicas, or pipeline stages"
+        f"prefilling {work.batch} x {work.context:,} tokens sends for {_sending(case):.2g} s and "
+        f"computes for {_computing(case):.2g} s on {work.tensor_parallel} x {name(case)}; use "
+        "fewer ranks with replicas, or pipeline stages"
     )
 
 

@@ -25,11 +25,16 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
+from rules._ask import several_ranks
 from rules._devices import device, named
 
 
 def _per_node(case: Case) -> Count:
     return max(device(case).count // max(device(case).nodes, 1), 1)
+
+
+def applies(case: Case) -> Truth:
+    return named(case) and several_ranks(case)
 
 
 def holds(case: Case) -> Truth:
@@ -47,7 +52,7 @@ def says(case: Case) -> str:
 rule = Rule(
     severity=Severity.WARNING,
     evidence=Evidence.MODERATE,
-    applies=named,
+    applies=applies,
     requires=("parallel/ranks-fill-the-target",),
     holds=holds,
     says=says,

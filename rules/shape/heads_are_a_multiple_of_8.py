@@ -2,7 +2,7 @@
 
 ## What
 
-``n_heads % 8 == 0`` where ``d_model >= 2048``.
+``n_heads % 8 == 0`` where ``d_model >= 2048``, unless the target is a machine of one's own.
 
 ## Why
 
@@ -27,10 +27,11 @@ from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
 from rules._ask import head_width
+from rules._devices import is_card_of_a_person
 
 
 def applies(case: Case) -> Truth:
-    return case.shape.d_model >= 2048
+    return not is_card_of_a_person(case) and case.shape.d_model >= 2048
 
 
 def holds(case: Case) -> Truth:

@@ -2,8 +2,8 @@
 
 ## What
 
-0.02 is within a factor of two of ``sqrt(2 / (5 * d_model))``, the small-init value: widths from
-250 to 4,000. Beyond, compute it.
+0.02 is within about a factor of two of ``sqrt(2 / (5 * d_model))``, the small-init value: widths
+from 250 to 4,096. Beyond, compute it.
 
 ## Why
 
@@ -39,7 +39,7 @@ def _small(case: Case) -> float:
 
 def holds(case: Case) -> Truth:
     width = case.shape.d_model
-    return (width >= 250) & (width <= 4000)
+    return (width >= 250) & (width <= 4096)
 
 
 def says(case: Case) -> str:
