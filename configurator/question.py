@@ -17,17 +17,19 @@ from configurator.core.case import Case, Device, Workload
 from configurator.core.dtypes import cache_type
 from configurator.core.errors import UsageError
 from configurator.core.initialization import initialization
-from configurator.core.report import Option, Precedent, Report
+from configurator.core.report import Option, Report
 from configurator.explain import compared, reason, remedies, test_hook, why, why_not
+from configurator.front import pareto
 from configurator.rank import order, principles
 from configurator.schema import GeometryRequest, Request
-from configurator.search import PROJECTIONS, Grid, Table, grid, only, pareto, tabulate
+from configurator.search import PROJECTIONS, Grid, Table, grid, only, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
 
 __all__ = ["Question", "command", "echo", "workload_of"]
 
 _LATENT_FROM = 4_000_000_000  # below it the list of five names MQA instead of MLA
+_PRECEDENTS = 4
 _LATENT_LEAST = 1_000_000_000  # the guardrail: no MLA below it, unless benchmarking
 _DECOUPLED_HINT = (
     "published models of this width decouple heads from the width; --allow-decoupled-heads lets "
@@ -115,7 +117,7 @@ class Question:
             test_hook=test_hook(case),
             alternatives=others,
             rules=rules,
-            precedents=_precedents(case),
+            precedents=tuple(published.neighbours(case, _PRECEDENTS)),
             measurements=(),
             warnings=tuple(self.warnings),
             why=why(wish, chosen, compared(chosen, others), case, self.asked),
@@ -133,11 +135,29 @@ class Question:
         if PROJECTIONS[int(table.projection[ranked[0]])] not in self.asked:
             raise UsageError(_nothing_possible(self.request, frame))
         if not table.admissible[ranked[0]]:
+            self._check_width(table.case(ranked[0]), frame)
             self.warnings.append(
                 "no geometry of this shape passes every rule; the nearest one is shown with the "
                 "rules it breaks"
             )
         return table, ranked
+
+    def _check_width(self, case: Case, frame: Frame) -> None:
+        """Refuse a budget that no feed-forward meets at this width and depth."""
+        feed_forward = case.shape.feed_forward
+        if feed_forward is not None and feed_forward.d_ff > 0:
+            return
+        shape = f"d-model {frame.d_model} and {frame.n_layers} layers"
+        if frame.active_params:
+            raise UsageError(
+                f"no mixture of experts has {frame.params:,} parameters with "
+                f"{frame.active_params:,} active at {shape}; bring the two closer together, or "
+                "change --d-model or --n-layers"
+            )
+        raise UsageError(
+            f"params {frame.params:,} leave no room for a feed-forward beside the attention at "
+            f"{shape}; raise --params, or lower --d-model or --n-layers"
+        )
 
     def _alternatives(
         self, table: Table, ranked: list[int], front: Any, case: Case, chosen: Option
@@ -287,28 +307,3 @@ def _flag_value(key: str, value: Any) -> str:
     if key == "tflops":
         return f"{value / 1e12:.12g}"
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _precedents(case: Case, count: int = 4) -> tuple[Precedent, ...]:
-    """Published models of about this shape: illustrations of practice, no evidence."""
-    found = []
-    for near in published.neighbours(case.shape, n=count):
-        m = near.model
-        found.append(
-            Precedent(
-                id=m.name,
-                name=m.title,
-                org=m.org,
-                year=m.year,
-                params_total=m.total_params,
-                projection=m.projection,
-                n_heads=m.n_heads,
-                n_kv_heads=m.n_kv_heads,
-                d_head=m.d_head,
-                d_model=m.d_model,
-                n_layers=m.n_layers,
-                difference=", ".join(near.differs).replace("asked:", "here:") or "the same shape",
-                source="; ".join(m.sources),
-            )
-        )
-    return tuple(found)

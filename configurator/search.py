@@ -6,7 +6,7 @@ model that judge one case judge them all. ``row`` turns one row back into a case
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from configurator.core.shapes import decoder, encoder, encoder_decoder
 from configurator.core.step import decode_seconds
 from configurator.rulebook import admissible
 
-__all__ = ["Grid", "Table", "grid", "only", "pareto", "row", "shape_of", "tabulate"]
+__all__ = ["Grid", "Table", "grid", "only", "row", "shape_of", "tabulate"]
 
 # (nope, rope, value, rank, query rank): shapes with fast kernels first (DeepSeek-V2/V3, FlashMLA;
 # FlashInfer's 64/64/128/256 halves them). The smaller rank of each width is extrapolated quality.
@@ -264,44 +264,3 @@ def row(value: Any, index: int) -> Any:
     if hasattr(value, "size") and hasattr(value, "grows"):  # a scope
         return replace(value, size=row(value.size, index))
     return value
-
-
-def pareto(*costs: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
-    """Rows that no other row beats or equals in every cost and beats in one; lower is better.
-
-    NaN counts as equal to everything: an unknown cost keeps nobody out. Sorting by the first cost
-    and sweeping in blocks against the front found so far keeps it near ``n log n`` for the short
-    fronts that appear here. Equal rows are all kept.
-    """
-    values = np.stack([np.nan_to_num(np.asarray(c, dtype=np.float64), nan=0.0) for c in costs], 1)
-    alive = np.ones(len(values), dtype=np.bool_) if among is None else among.copy()
-    order = np.flatnonzero(alive)
-    order = order[np.lexsort(values[order].T[::-1])]
-    front = np.zeros(len(values), dtype=np.bool_)
-    for chosen in _sweep(values[order]):
-        front[order[chosen]] = True
-    return front
-
-
-def _sweep(values: np.ndarray) -> Iterator[np.ndarray]:
-    """Positions on the front of rows sorted by their first cost, then the next ones."""
-    kept = values[:0]
-    start, block = 0, 4096
-    while start < len(values):
-        part = values[start : start + block]
-        beaten = _beaten_by(part, kept)
-        rest = np.flatnonzero(~beaten)
-        inner = rest[~_beaten_by(part[rest], part[rest])]
-        # A row already kept is never beaten by a later one: later rows have a larger first cost,
-        # or an equal one and a larger next cost.
-        kept = np.unique(np.concatenate([kept, part[inner]]), axis=0)
-        yield start + inner
-        start += block
-
-
-def _beaten_by(rows: np.ndarray, front: np.ndarray) -> np.ndarray:
-    beaten = np.zeros(len(rows), dtype=np.bool_)
-    for best in front:
-        no_worse = (best <= rows).all(axis=1)
-        beaten |= no_worse & (best < rows).any(axis=1)
-    return beaten

@@ -35,8 +35,9 @@ MLA_ERROR_NATS = 0.02
 # Below this cached width everything rests on one study whose head width fell with the cache.
 _EXTRAPOLATED_BELOW = 0.1
 # Heads of 32 cost 0.03 to 0.04 nats against 64 in one study and nothing in another; heads of 16
-# cost 0.018 to 0.048 (Vaswani et al. 2017 table 3, Shazeer 2019, Brandon et al. 2024).
-_NARROW = ((32, 0.033, 0.02), (64, 0.015, 0.02))
+# cost 0.018 to 0.048 (Vaswani et al. 2017 table 3, Shazeer 2019, Brandon et al. 2024). Queries cut
+# to an eighth of the width together with keys and values cost 0.033 to 0.043 (Shazeer 2019).
+_NARROW_HEAD, _NARROWEST_HEAD = 64, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +85,18 @@ def penalty(attention: Attention) -> Penalty:
     # A narrow MHA (heads * d_head well under d_model) loses more than its cache says; the curve's
     # own data hold the query width near d_model, so the reference never falls below 1.
     expected = where(attention.kv_heads == heads, 0.0 * x, _curve(x, maximum(x_mha, 1.0)))
+    nats = maximum(expected, 0.0)
     error: Real = ERROR_NATS + 0.0 * x
-    for limit, extra, band in reversed(_NARROW):
-        narrow = width < limit
+    for narrow, extra, band in (
+        (width < _NARROW_HEAD, 0.015, 0.02),
+        (width < _NARROWEST_HEAD, 0.033, 0.02),
+        (4 * heads * width <= attention.d_model, 0.038, 0.02),
+    ):
+        nats = nats + where(narrow, extra, 0.0)
         expected = expected + where(narrow, extra, 0.0)
         error = where(narrow, ERROR_NATS + band, error)
     return Penalty(
-        nats=maximum(expected, 0.0),
+        nats=nats,
         expected=expected,
         error=error,
         extrapolated=x < _EXTRAPOLATED_BELOW,
