@@ -81,17 +81,26 @@ def _rulebook() -> Iterator[tuple[Path, str]]:
 
 def _readme() -> str:
     from configurator import Request, recommend
+    from configurator.cli.app import commands
     from configurator.render.content import recommendation
     from configurator.render.terminal import to_text
 
     arguments = README_EXAMPLE.removeprefix("recommend ")
     advice = recommend(Request(**request_of(arguments)))
-    shown = to_text(recommendation(advice.report), 96).rstrip("\n")
+    shown = to_text(recommendation(advice.report), 96).partition("\nRules ")[0].rstrip("\n")
+    shown += "\n\n[rules, published models, initialization, test hook and the command follow]"
+    example = f"```\n$ mha-configurator {README_EXAMPLE}\n\n{shown}\n```\n"
+    rows = "| command | does |\n|---|---|\n"
+    rows += "".join(f"| `{name}` | {summary} |\n" for name, summary in commands().items())
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    before, rest = text.split("<!-- example -->\n", 1)
-    _, after = rest.split("<!-- end of example -->\n", 1)
-    block = f"```\n$ mha-configurator {README_EXAMPLE}\n\n{shown}\n```\n"
-    return f"{before}<!-- example -->\n{block}<!-- end of example -->\n{after}"
+    return _between(_between(text, "example", example), "commands", rows)
+
+
+def _between(text: str, name: str, block: str) -> str:
+    """``text`` with what stands between two comments replaced."""
+    before, rest = text.split(f"<!-- {name} -->\n", 1)
+    _, after = rest.split(f"<!-- end of {name} -->\n", 1)
+    return f"{before}<!-- {name} -->\n{block}<!-- end of {name} -->\n{after}"
 
 
 def stale() -> list[str]:

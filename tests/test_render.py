@@ -49,7 +49,7 @@ def test_every_form_states_the_same_figures(draw) -> None:
                  "128 KiB per token in bf16", "4 GiB (4,294,967,296 bytes)",
                  "32,768", "induction", "8 KV heads keep a quarter of MHA.",
                  "in a tie of expected loss, more sequences fit",
-                 "524,288 (16 x)", "Llama 3 8B (Meta, 2024)", "mha-configurator probe",
+                 "524,288 (16 x)", "meta-llama-3-8b (Meta, 2024)", "mha-configurator probe",
                  ):  # fmt: skip
         assert fact in text, fact
     assert "GB" not in text.replace("GiB", "")

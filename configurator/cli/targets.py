@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,8 +62,7 @@ def targets(
 
 def _counted(text: str) -> list[str]:
     """``8xh100-sxm`` and the like are shown as they stand."""
-    head = text.partition("x")[0]
-    return [text] if head.isdigit() else []
+    return [text] if re.match(r"\d+x", text) else []
 
 
 def _list(rows: list[Device], short: dict[str, list[str]]) -> Document:

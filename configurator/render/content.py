@@ -191,14 +191,16 @@ def rule_sections(rules: Sequence[RuleReport]) -> tuple[Section, ...]:
     broken = [r for r in rules if r.verdict == "broken"]
     held = [r for r in rules if r.verdict == "holds"]
     errors = any(r.severity == "error" for r in broken)
+    advice = all(r.severity == "advice" for r in broken)
     points = tuple(
-        f"{r.severity}, {r.id}: {r.message} [{r.evidence} evidence: {r.source}]" for r in broken
+        f"{'' if advice else f'{r.severity}, '}{r.id}: {r.message} "
+        f"[{r.evidence} evidence: {r.source}]"
+        for r in broken
     )
     kept = Table(
         header=("Rule", "Says", "Evidence", "Source"),
         rows=tuple((r.id, r.message, r.evidence, r.source) for r in held),
     )
-    advice = all(r.severity == "advice" for r in broken)
     return (
         Section(
             title="Advice" if advice else "Rules broken",
@@ -224,7 +226,7 @@ def _by_concern(rules: Sequence[RuleReport]) -> str:
 def _precedents(found: Sequence[Precedent]) -> Section:
     rows = tuple(
         (
-            f"{p.name} ({p.org}, {p.year})",
+            f"{p.id} ({p.org}, {p.year})",
             format_count(p.params_total),
             f"{p.projection} {p.n_heads}/{p.n_kv_heads} x {p.d_head}",
             f"{p.d_model:,} x {p.n_layers}",
@@ -233,9 +235,12 @@ def _precedents(found: Sequence[Precedent]) -> Section:
         for p in found
     )
     header = ("Published model", "Params", "Heads", "d_model x layers", "Difference")
+    if not rows:
+        return Section()
     return Section(
-        title="Nearest published models (illustrations, not predictors)" if rows else "",
-        table=Table(header=header, rows=rows, right=(1,)) if rows else None,
+        title="Nearest published models (illustrations, not predictors)",
+        table=Table(header=header, rows=rows, right=(1,)),
+        note="`mha-configurator models NAME` shows one with its sources.",
     )
 
 
