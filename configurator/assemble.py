@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from configurator.core import cost
 from configurator.core.case import Case
@@ -234,8 +233,3 @@ def option(case: Case, *, why_not: str = "", on_front: bool = False, name: str =
         why_not=why_not,
         rules_broken=tuple(r.id for r in broken(rule_reports(case), "error", "warning")),
     )
-
-
-def with_workload(case: Case, **changes: object) -> Case:
-    """The case with some of its workload changed."""
-    return replace(case, workload=replace(case.workload, **changes))  # type: ignore[arg-type]

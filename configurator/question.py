@@ -111,7 +111,7 @@ class Question:
             cache=chosen.cache,
             memory=chosen.memory,
             latency=chosen.latency,
-            sensitivity=sensitivity(grids, frame, self.workload, self.device, self.asked),
+            sensitivity=sensitivity(only(table, self.asked), frame, self.workload, self.device),
             quality=chosen.quality,
             initialization=initialization(case, chosen.recommendation.params_total),
             test_hook=test_hook(case),

@@ -24,7 +24,7 @@ from configurator.core.shapes import decoder, encoder, encoder_decoder
 from configurator.core.step import decode_seconds
 from configurator.rulebook import admissible
 
-__all__ = ["Grid", "Table", "grid", "only", "row", "shape_of", "tabulate"]
+__all__ = ["Grid", "Table", "grid", "only", "revisit", "row", "shape_of", "tabulate"]
 
 # (nope, rope, value, rank, query rank): shapes with fast kernels first (DeepSeek-V2/V3, FlashMLA;
 # FlashInfer's 64/64/128/256 halves them). The smaller rank of each width is extrapolated quality.
@@ -204,46 +204,81 @@ def with_workload(grids: Sequence[Grid], workload: Workload, device: Device | No
 
 def tabulate(grids: Sequence[Grid], *, without: Sequence[str] = ("memory",)) -> Table:
     """All costs of all candidates. Fitting in memory is a column, not a mask, unless asked."""
-    parts = [_costs(g, index, without) for index, g in enumerate(grids)]
-    joined = {
-        name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})
-    }
-    if parts:
-        usable = joined["room_bytes"][joined["admissible"]]
-        joined["room_bytes"] = np.full(len(joined["row"]), usable.min() if usable.size else np.inf)
-    return Table(grids=tuple(grids), **joined)
+    fixed = _joined([_of_geometry(g, index, without) for index, g in enumerate(grids)])
+    return _with_room(Table(grids=tuple(grids), **fixed, **_of_work_joined(grids, True)))
 
 
-def _costs(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.ndarray]:
-    case, n = g.case, g.rows
-    attention = case.attention
+def revisit(table: Table, workload: Workload, device: Device | None) -> Table:
+    """The same candidates at another context, batch, split or device.
+
+    Predicted times are worked out again only where the priority looks at them, masks only where
+    the tensor parallelism changed: no other masking rule depends on the work.
+    """
+    grids = with_workload(table.grids, workload, device)
+    timed = workload.priority == "latency"
+    changes: dict[str, Any] = _of_work_joined(grids, timed)
+    before = table.grids[0].case.workload.tensor_parallel
+    if workload.tensor_parallel != before:
+        masks = [_admissible(g, ("memory",)) for g in grids]
+        changes["admissible"] = np.concatenate(masks) & ~np.asarray(table.excluded)
+    return _with_room(replace(table, grids=tuple(grids), **changes))
+
+
+def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _of_work_joined(grids: Sequence[Grid], timed: bool) -> dict[str, np.ndarray]:
+    return _joined([_of_work(g, timed) for g in grids])
+
+
+def _with_room(table: Table) -> Table:
+    usable = table.room_bytes[table.admissible]
+    room = np.full(len(table), usable.min() if usable.size else np.inf)
+    return replace(table, room_bytes=room)
+
+
+def _admissible(g: Grid, without: Sequence[str]) -> np.ndarray:
+    feed_forward = g.case.shape.feed_forward
+    room = feed_forward.d_ff > 0 if feed_forward is not None else True
+    return np.broadcast_to(admissible(g.case, without=without) & room, (g.rows,))
+
+
+def _of_geometry(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.ndarray]:
+    """The columns that do not depend on the work."""
+    attention: Any = g.case.attention
     latent = isinstance(attention, Latent)
     heads, kv = attention.n_heads, attention.kv_heads
-    kind = 3 if latent else np.where(kv == heads, 0, np.where(kv == 1, 2, 1))
-    rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
-    device_bytes = rank_bytes * cost.sequences_per_replica(case)
-    known = case.device is not None
     loss = penalty(attention)
-    feed_forward = case.shape.feed_forward
-    room = feed_forward.d_ff > 0 if feed_forward is not None else True
     columns: dict[str, Any] = {
         "grid": index,
-        "row": np.arange(n),
-        "projection": kind,
-        "d_head": attention.qk_nope_head_dim if latent else attention.d_head,  # type: ignore[attr-defined]
+        "row": np.arange(g.rows),
+        "projection": 3 if latent else np.where(kv == heads, 0, np.where(kv == 1, 2, 1)),
+        "d_head": attention.qk_nope_head_dim if latent else attention.d_head,
         "n_heads": heads,
         "n_kv_heads": kv,
-        "kv_lora_rank": attention.kv_lora_rank if latent else 0,  # type: ignore[attr-defined]
-        "cache_bytes": cost.cache_bytes(case),
-        "device_bytes": device_bytes,
-        "room_bytes": cost.cache_budget_per_device(case) if known else np.inf,
-        "decode_s": decode_seconds(case) if known and case.shape.arch != "encoder" else np.nan,
+        "kv_lora_rank": attention.kv_lora_rank if latent else 0,
         "penalty_nats": loss.nats,
         "expected_nats": loss.expected,
-        "fits": cost.memory(case).fits if known else True,
-        "admissible": admissible(case, without=without) & room,
+        "admissible": _admissible(g, without),
     }
-    return {name: np.broadcast_to(np.asarray(value), (n,)) for name, value in columns.items()}
+    return {name: np.broadcast_to(np.asarray(v), (g.rows,)) for name, v in columns.items()}
+
+
+def _of_work(g: Grid, timed: bool) -> dict[str, np.ndarray]:
+    """The columns that do: bytes, time and whether it fits."""
+    case = g.case
+    rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
+    known = case.device is not None
+    decodes = known and timed and case.shape.arch != "encoder"
+    columns: dict[str, Any] = {
+        "cache_bytes": cost.cache_bytes(case),
+        "device_bytes": rank_bytes * cost.sequences_per_replica(case),
+        "room_bytes": cost.cache_budget_per_device(case) if known else np.inf,
+        "decode_s": decode_seconds(case) if decodes else np.nan,
+        "fits": cost.memory(case).fits if known else True,
+    }
+    return {name: np.broadcast_to(np.asarray(v), (g.rows,)) for name, v in columns.items()}
 
 
 def replace_batch(case: Case, batch: int) -> Case:

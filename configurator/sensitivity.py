@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from configurator.budget import Frame
@@ -10,7 +10,7 @@ from configurator.core.case import Device, Workload
 from configurator.core.report import Sensitivity
 from configurator.core.units import format_bytes
 from configurator.rank import decide, principles
-from configurator.search import PROJECTIONS, Grid, only, tabulate, with_workload
+from configurator.search import PROJECTIONS, Table, revisit
 
 __all__ = ["sensitivity"]
 
@@ -18,26 +18,16 @@ _REACH = 6  # doublings looked at in each direction
 Choice = tuple[str, int, bool]
 
 
-def choice(
-    grids: Sequence[Grid],
-    frame: Frame,
-    workload: Workload,
-    device: Device | None,
-    projections: Sequence[str] = PROJECTIONS,
-) -> Choice:
+def choice(table: Table, frame: Frame, workload: Workload, device: Device | None) -> Choice:
     """Projection, KV heads and whether it fits, at one workload."""
-    table = only(tabulate(with_workload(grids, workload, device)), projections)
-    best = decide(table, principles(frame, workload, device))
-    kind = PROJECTIONS[int(table.projection[best])]
-    return kind, int(table.n_kv_heads[best]), bool(table.fits[best])
+    there = revisit(table, workload, device)
+    best = decide(there, principles(frame, workload, device))
+    kind = PROJECTIONS[int(there.projection[best])]
+    return kind, int(there.n_kv_heads[best]), bool(there.fits[best])
 
 
 def sensitivity(
-    grids: Sequence[Grid],
-    frame: Frame,
-    workload: Workload,
-    device: Device | None,
-    projections: Sequence[str] = PROJECTIONS,
+    table: Table, frame: Frame, workload: Workload, device: Device | None
 ) -> tuple[Sensitivity, ...]:
     """The nearest flips in context, batch, memory and tensor parallelism.
 
@@ -47,7 +37,7 @@ def sensitivity(
     """
 
     def ask(changed: Workload, target: Device | None) -> Choice:
-        return choice(grids, frame, changed, target, projections)
+        return choice(table, frame, changed, target)
 
     here = ask(workload, device)
     found: list[Sensitivity] = []
