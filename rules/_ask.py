@@ -105,7 +105,7 @@ def closest(value: Count, known: tuple[int, ...]) -> int:
     return min(known, key=lambda option: abs(option - int(value)))
 
 
-def listed(known: tuple[int, ...]) -> str:
+def listed(known: tuple[int, ...] | tuple[str, ...]) -> str:
     """``64, 128 or 256``."""
     words = [str(item) for item in known]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
@@ -157,3 +157,20 @@ def layers_all_full(case: Case) -> bool:
 def is_windowed(case: Case) -> bool:
     """Whether some layers keep a window only."""
     return any(g.scope.kind in ("window", "chunk") for g in case.shape.groups)
+
+
+def smaller_cache(case: Case) -> str:
+    """What would shrink this case's cache, in words: only what it does not do yet."""
+    options = []
+    if is_grouped(case) and grouped(case).n_kv_heads > 1:
+        options.append("fewer KV heads")
+    if case.workload.kv.k.bytes_per_element >= 2:
+        options.append("an fp8 cache")
+    if is_grouped(case) and parameters(case) >= 1e9:
+        options.append("MLA")
+    if is_latent(case) and case.workload.tensor_parallel > 1:
+        options.append("fewer ranks, since each keeps the whole latent")
+    if case.shape.arch == "decoder" and layers_all_full(case):
+        options.append("a window on most layers")
+    options.append("a shorter context")
+    return listed(tuple(options))

@@ -42,8 +42,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"vLLM's CPU attention has no heads of {width}; use {next_in(width, WIDTHS) or 512}, "
-        "or best 64 or 128"
+        f"vLLM's CPU attention has no heads of {width}; use {next_in(width, WIDTHS) or 512}, or "
+        "best 64 or 128"
     )
 
 

@@ -48,8 +48,8 @@ def says(case: Case) -> str:
     why = "no query head shares its KV head" if group(case) == 1 else "a window is set"
     return (
         f"FlashAttention-2 cannot split {case.workload.context:,} tokens here since {why}: "
-        f"{in_flight} blocks for {device(case).n_units} units of {name(case)}; "
-        "use GQA or a larger batch"
+        f"{in_flight} blocks for {device(case).n_units} units of {name(case)}; use GQA or a larger "
+        "batch"
     )
 
 

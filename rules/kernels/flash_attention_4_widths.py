@@ -41,8 +41,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"d_head {width} has no FlashAttention-4 kernel on {name(case)}, which takes up to 128, "
-        f"or 256; use {128 if width < 192 else 256}"
+        f"d_head {width} has no FlashAttention-4 kernel on {name(case)}, which takes up to 128, or "
+        f"256; use {128 if width < 192 else 256}"
     )
 
 

@@ -42,8 +42,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"FlashInfer is built for heads of 64, 128 and 256, not {width}; "
-        f"use {closest(width, WIDTHS)}, or serve with another backend"
+        f"FlashInfer is built for heads of 64, 128 and 256, not {width}; use "
+        f"{closest(width, WIDTHS)}, or serve with another backend"
     )
 
 

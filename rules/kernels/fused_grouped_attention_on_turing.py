@@ -43,8 +43,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     return (
         f"{a.n_heads} query heads on {a.n_kv_heads} KV heads fall to PyTorch's math path on "
-        f"{name(case)} in older releases; use a newer PyTorch, or repeat K and V "
-        f"{group(case)} times in the call, not in the cache"
+        f"{name(case)} in older releases; use a newer PyTorch, or repeat K and V {group(case)} "
+        "times in the call, not in the cache"
     )
 
 

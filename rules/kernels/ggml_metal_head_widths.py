@@ -40,8 +40,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"llama.cpp on Metal has no flash attention for heads of {width}; "
-        f"use {next_in(width, WIDTHS) or 576}, or best 64 or 128"
+        f"llama.cpp on Metal has no flash attention for heads of {width}; use "
+        f"{next_in(width, WIDTHS) or 576}, or best 64 or 128"
     )
 
 

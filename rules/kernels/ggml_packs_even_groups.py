@@ -42,8 +42,8 @@ def says(case: Case) -> str:
     fits = tuple(a.n_heads // g for g in (8, 4, 2) if a.n_heads % g == 0)
     remedy = f"{listed(fits)} KV heads" if fits else "an even number of query heads"
     return (
-        f"a group of {group(case)} query heads runs one head at a time in llama.cpp "
-        f"on {name(case)}; use {remedy}"
+        f"a group of {group(case)} query heads runs one head at a time in llama.cpp on "
+        f"{name(case)}; use {remedy}"
     )
 
 

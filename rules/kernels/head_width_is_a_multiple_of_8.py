@@ -41,9 +41,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"d_head {width} is no multiple of 8: neither FlashAttention nor PyTorch's "
-        f"fused paths take it on {name(case)}; "
-        f"use {-(-width // 8) * 8}, or 64 or 128"
+        f"d_head {width} is no multiple of 8: neither FlashAttention nor PyTorch's fused paths "
+        f"take it on {name(case)}; use {-(-width // 8) * 8}, or 64 or 128"
     )
 
 

@@ -39,8 +39,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     a = grouped(case)
     return (
-        f"a group of {group(case)} query heads is beyond the 32 of MLX's fused decode; "
-        f"use {-(-a.n_heads // 32)} KV heads or more"
+        f"a group of {group(case)} query heads is beyond the 32 of MLX's fused decode; use "
+        f"{-(-a.n_heads // 32)} KV heads or more"
     )
 
 

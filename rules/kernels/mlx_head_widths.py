@@ -41,8 +41,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"MLX has no fused decode for heads of {width}; use {next_in(width, WIDTHS) or 256}, "
-        "or best 64 or 128"
+        f"MLX has no fused decode for heads of {width}; use {next_in(width, WIDTHS) or 256}, or "
+        "best 64 or 128"
     )
 
 

@@ -38,8 +38,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     a = grouped(case)
     return (
-        f"d_head {a.d_head} is beyond the 128 of Neuron's flash kernels on {name(case)}; "
-        f"use {a.n_heads * a.d_head // 128} heads of 128"
+        f"d_head {a.d_head} is beyond the 128 of Neuron's flash kernels on {name(case)}; use "
+        f"{a.n_heads * a.d_head // 128} heads of 128"
     )
 
 

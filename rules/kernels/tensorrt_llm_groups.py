@@ -41,9 +41,9 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     a = grouped(case)
     return (
-        f"{group(case)} query heads per KV head leave TensorRT-LLM's fast decode (at most 32): "
-        "on an H100 a group of 64 took 693 us, one of 32 took 76; "
-        f"use {-(-a.n_heads // 32)} KV heads or more"
+        f"{group(case)} query heads per KV head leave TensorRT-LLM's fast decode (at most 32): on "
+        f"an H100 a group of 64 took 693 us, one of 32 took 76; use {-(-a.n_heads // 32)} KV heads "
+        "or more"
     )
 
 

@@ -44,8 +44,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     a = grouped(case)
     return (
-        f"keys of {a.d_head} with values of {a.v_width} have no fused kernel on {name(case)}; "
-        f"use {max(a.d_head, a.v_width)} for both, or 192 with 128 on Hopper and later"
+        f"keys of {a.d_head} with values of {a.v_width} have no fused kernel on {name(case)}; use "
+        f"{max(a.d_head, a.v_width)} for both, or 192 with 128 on Hopper and later"
     )
 
 

@@ -26,8 +26,8 @@ from configurator.core.cost import max_batch, memory
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import one_sequence, size
-from rules._devices import name, named
+from rules._ask import one_sequence, size, smaller_cache
+from rules._devices import device, name, named
 
 
 def holds(case: Case) -> Truth:
@@ -36,9 +36,9 @@ def holds(case: Case) -> Truth:
 
 def says(case: Case) -> str:
     return (
-        f"{case.workload.batch} sequences of {case.workload.context:,} tokens do not fit: "
-        f"one takes {size(one_sequence(case))} of cache on a rank, and {name(case)} "
-        f"holds {max_batch(case)} in all; lower the batch, or use fewer KV heads or an fp8 cache"
+        f"{case.workload.batch} sequences of {case.workload.context:,} tokens do not fit: one "
+        f"takes {size(one_sequence(case))} of cache on a rank, and {device(case).count} x "
+        f"{name(case)} holds {max_batch(case)} in all; use a smaller batch, {smaller_cache(case)}"
     )
 
 

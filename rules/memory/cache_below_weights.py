@@ -26,7 +26,7 @@ from configurator.core.dtypes import dtype
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Truth
-from rules._ask import decodes, size
+from rules._ask import decodes, size, smaller_cache
 
 
 def _weights(case: Case) -> Count:
@@ -38,13 +38,11 @@ def holds(case: Case) -> Truth:
 
 
 def says(case: Case) -> str:
-    cache, weights = cache_bytes(case), _weights(case)
-    work = case.workload
+    cache, weights, work = cache_bytes(case), _weights(case), case.workload
     return (
         f"{work.batch} x {work.context:,} tokens keep {size(cache)} of cache beside "
-        f"{size(weights)} of "
-        f"weights, {cache / weights:.1f} times as much; use fewer KV heads, an fp8 cache or a "
-        "window"
+        f"{size(weights)} of weights, {cache / weights:.1f} times as much; to shrink it, use "
+        f"{smaller_cache(case)}"
     )
 
 

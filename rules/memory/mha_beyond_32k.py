@@ -48,8 +48,7 @@ def says(case: Case) -> str:
     here, there = cache_bytes(case), cache_bytes(with_attention(case, n_kv_heads=fewer))
     return (
         f"MHA with {heads} heads keeps {size(cache_bytes_per_token(case))} a token: {size(here)} "
-        "for "
-        f"{work.batch} x {work.context:,} tokens; take GQA with {fewer} KV heads, which keeps "
+        f"for {work.batch} x {work.context:,} tokens; take GQA with {fewer} KV heads, which keeps "
         f"{size(there)}, {here / there:.1f} times less, or, from 1B parameters up, MLA: "
         f"{9 * a.d_head // 2} values a token and layer against {2 * fewer * a.d_head} of that GQA"
     )

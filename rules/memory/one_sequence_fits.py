@@ -27,7 +27,7 @@ from configurator.core.cost import cache_budget_per_device
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import one_sequence, size
+from rules._ask import one_sequence, size, smaller_cache
 from rules._devices import name, named
 
 
@@ -36,13 +36,11 @@ def holds(case: Case) -> Truth:
 
 
 def says(case: Case) -> str:
-    each = one_sequence(case)
-    left = cache_budget_per_device(case)
+    each, left = one_sequence(case), cache_budget_per_device(case)
     return (
-        f"one sequence of {case.workload.context:,} tokens needs {size(each)} of cache on "
-        f"each {name(case)}, {size(left)} are left beside the weights, "
-        f"{each / max(left, 1):.1f} times too little; "
-        "an fp8 cache halves it, and fewer KV heads, MLA or a window on most layers cut it further"
+        f"one sequence of {case.workload.context:,} tokens needs {size(each)} of cache on each "
+        f"{name(case)}, {each / max(left, 1):.1f} times the {size(left)} left beside the weights; "
+        f"use {smaller_cache(case)}"
     )
 
 

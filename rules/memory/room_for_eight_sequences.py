@@ -26,8 +26,8 @@ from configurator.core.cost import max_batch
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, one_sequence, size
-from rules._devices import is_card_of_a_person, name, named
+from rules._ask import decodes, one_sequence, size, smaller_cache
+from rules._devices import device, is_card_of_a_person, name, named
 
 
 def applies(case: Case) -> bool:
@@ -41,11 +41,9 @@ def holds(case: Case) -> Truth:
 
 def says(case: Case) -> str:
     return (
-        f"{name(case)} holds {max_batch(case)} sequences of {case.workload.context:,} tokens, "
-        "published "
-        f"models leave room for 6 to 59; at {size(one_sequence(case))} each per rank, fewer KV "
-        "heads, "
-        "an fp8 cache or a window would make room"
+        f"{device(case).count} x {name(case)} holds {max_batch(case)} sequences of "
+        f"{case.workload.context:,} tokens at {size(one_sequence(case))} each per rank, published "
+        f"models leave room for 6 to 59; to serve more, use {smaller_cache(case)}"
     )
 
 

@@ -45,8 +45,8 @@ def says(case: Case) -> str:
     weights = case.shape.vocab_size * case.shape.d_model
     return (
         f"an untied head for {case.shape.vocab_size:,} tokens holds {count(weights)} of "
-        f"{count(parameters(case))} weights, "
-        f"{_share(case):.0%}; use tied embeddings and spend them on depth"
+        f"{count(parameters(case))} weights, {_share(case):.0%}; use tied embeddings and spend "
+        "them on depth"
     )
 
 

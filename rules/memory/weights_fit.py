@@ -38,10 +38,10 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     each, work = weights_bytes_per_device(case), case.workload
     return (
-        f"{count(params_total(case.shape))} parameters in {work.weight_dtype} take "
-        f"{size(each)} on each {name(case)} of {size(device(case).memory_bytes)} "
-        f"at tensor parallelism {work.tensor_parallel}, reserve not counted; use narrower "
-        "weights, more devices or fewer parameters"
+        f"{count(params_total(case.shape))} parameters in {work.weight_dtype} take {size(each)} on "
+        f"each {name(case)} of {size(device(case).memory_bytes)} at tensor parallelism "
+        f"{work.tensor_parallel}, reserve not counted; use narrower weights, more devices or fewer "
+        "parameters"
     )
 
 

@@ -39,8 +39,8 @@ def says(case: Case) -> str:
     valid = [n for n in (1, 2, 3, 4, 5, 6, 7, 8, 16, 32) if n <= heads and heads % n == 0]
     rounded = -(-heads // max(ranks, 1)) * max(ranks, 1)
     return (
-        f"{heads} query heads do not split over {ranks} ranks; "
-        f"use tensor parallelism {', '.join(map(str, valid))}, or {rounded} heads"
+        f"{heads} query heads do not split over {ranks} ranks; use tensor parallelism "
+        f"{', '.join(map(str, valid))}, or {rounded} heads"
     )
 
 

@@ -43,8 +43,7 @@ def says(case: Case) -> str:
     each = cache_bytes_per_token(case, tensor_parallel=ranks)
     return (
         f"{kv} KV heads on {ranks} ranks are copied {ranks // max(kv, 1)} times: each rank keeps "
-        f"{size(each)} a token, as with {kv} ranks; use {ranks} KV "
-        f"heads at the same cost per rank"
+        f"{size(each)} a token, as with {kv} ranks; use {ranks} KV heads at the same cost per rank"
     )
 
 

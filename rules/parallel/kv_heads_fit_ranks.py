@@ -48,8 +48,8 @@ def says(case: Case) -> str:
         t for t in range(1, 17) if a.n_heads % t == 0 and (kv % t == 0 or (kv and t % kv == 0))
     ]
     return (
-        f"{kv} KV heads and {ranks} ranks: neither divides the other; "
-        f"use tensor parallelism {', '.join(map(str, valid))}, or {ranks} KV heads"
+        f"{kv} KV heads and {ranks} ranks: neither divides the other; use tensor parallelism "
+        f"{', '.join(map(str, valid))}, or {ranks} KV heads"
     )
 
 

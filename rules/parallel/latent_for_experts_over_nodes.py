@@ -49,10 +49,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     return (
         f"{count(parameters(case))} parameters take {size(2 * parameters(case))} in bf16, more "
-        "than "
-        f"0.9 of 8 x {name(case)}: experts will spread over nodes and leave attention whole; "
-        "use MLA, 576 cached values a layer against "
-        f"{case.attention.cache_elements()}"
+        f"than 0.9 of 8 x {name(case)}: experts will spread over nodes and leave attention whole; "
+        f"use MLA, 576 cached values a layer against {case.attention.cache_elements()}"
     )
 
 

@@ -43,8 +43,7 @@ def says(case: Case) -> str:
     remedy = "fewer ranks with replicas" if ranks > 1 else "64 heads where compute allows"
     return (
         f"{heads} heads over {ranks} ranks leave {rank_heads(case)} in a tile of {padded}: "
-        "decoding "
-        f"takes as long as with {padded}; use {remedy}"
+        f"decoding takes as long as with {padded}; use {remedy}"
     )
 
 

@@ -41,8 +41,7 @@ def says(case: Case) -> str:
     a, ranks = latent(case), case.workload.tensor_parallel
     return (
         f"q_lora_rank {a.q_lora_rank} and a latent of {a.latent_width} do not both divide over "
-        f"{ranks} "
-        "ranks in Megatron's sharded training; use multiples of 64"
+        f"{ranks} ranks in Megatron's sharded training; use multiples of 64"
     )
 
 

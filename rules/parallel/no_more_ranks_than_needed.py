@@ -54,9 +54,8 @@ def says(case: Case) -> str:
     ranks = case.workload.tensor_parallel
     each = weights_bytes_per_device(_halved(case))
     return (
-        f"{ranks} ranks where {ranks // 2} would do: {size(each)} of weights on each of them, "
-        "and the "
-        f"batch still fits; use {ranks // 2} for throughput, {ranks} for latency"
+        f"{ranks} ranks where {ranks // 2} would do: {size(each)} of weights on each of them, and "
+        f"the batch still fits; use {ranks // 2} for throughput, {ranks} for latency"
     )
 
 

@@ -35,8 +35,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     ranks = case.workload.tensor_parallel
     return (
-        f"{ranks} ranks divide few shapes evenly; use {power_of_two_below(ranks)}, "
-        "and the other devices for replicas"
+        f"{ranks} ranks divide few shapes evenly; use {power_of_two_below(ranks)}, and the other "
+        "devices for replicas"
     )
 
 

@@ -39,9 +39,8 @@ def says(case: Case) -> str:
     x = cached_width(case.attention)
     return (
         f"{a.n_kv_heads} KV head{'s' * (a.n_kv_heads != 1)} of {a.d_head} on d_model {a.d_model} "
-        f"cache {x:.3f} of the width: "
-        "below 0.1 the expected loss is an extrapolation from one study; "
-        f"use {2 * a.n_kv_heads} KV heads or more"
+        f"cache {x:.3f} of the width: below 0.1 the expected loss is an extrapolation from one "
+        f"study; use {2 * a.n_kv_heads} KV heads or more"
     )
 
 

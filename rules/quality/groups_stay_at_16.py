@@ -37,8 +37,7 @@ def says(case: Case) -> str:
     a = grouped(case)
     return (
         f"{group(case)} query heads share each of {a.n_kv_heads} KV heads, few models go beyond "
-        "16; "
-        f"use {-(-a.n_heads // 16)} KV heads"
+        f"16; use {-(-a.n_heads // 16)} KV heads"
     )
 
 

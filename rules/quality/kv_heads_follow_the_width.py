@@ -56,10 +56,9 @@ def says(case: Case) -> str:
     more = a.n_kv_heads > wanted
     way = "costs cache for no measured gain" if more else "saves cache at some risk"
     return (
-        f"{a.n_kv_heads} KV heads of {a.d_head} cache {x:.2f} of d_model {a.d_model}; {wanted} "
-        "is the "
-        f"largest count without a measured cost here, {a.n_kv_heads} {way}; take {wanted} unless "
-        "memory decides otherwise"
+        f"{a.n_kv_heads} KV heads of {a.d_head} cache {x:.2f} of d_model {a.d_model}; {wanted} is "
+        f"the largest count without a measured cost here, {a.n_kv_heads} {way}; take {wanted} "
+        "unless memory decides otherwise"
     )
 
 

@@ -43,8 +43,7 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     return (
         f"MLA at {count(parameters(case))} parameters: below 1B the published comparisons "
-        "conflict; "
-        "use GQA, or pass --benchmarking"
+        "conflict; use GQA, or pass --benchmarking"
     )
 
 

@@ -42,9 +42,8 @@ def says(case: Case) -> str:
     fewest = next((n for n in (2, 4, 8) if a.n_heads % n == 0), 2)
     return (
         f"MQA with {a.n_heads} query heads: spikes and divergence were seen when training it from "
-        f"scratch; {fewest} KV heads cache {fewest} times as much and were stable, or use "
-        "QK-norm and "
-        "a lower learning rate"
+        f"scratch; {fewest} KV heads cache {fewest} times as much and were stable, or use QK-norm "
+        "and a lower learning rate"
     )
 
 

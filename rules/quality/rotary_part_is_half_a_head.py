@@ -37,8 +37,7 @@ def says(case: Case) -> str:
     a = latent(case)
     return (
         f"a rotary key of {a.qk_rope_head_dim} beside heads of {a.qk_nope_head_dim}: MLA was "
-        "tested "
-        f"with half a head; use {a.qk_nope_head_dim // 2}"
+        f"tested with half a head; use {a.qk_nope_head_dim // 2}"
     )
 
 

@@ -33,7 +33,7 @@ from configurator.core.dtypes import dtype
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Count, Real, Truth
-from rules._ask import decodes, size
+from rules._ask import decodes, size, smaller_cache
 from rules._devices import is_apple, is_card_of_a_person, is_cpu, name
 
 
@@ -59,7 +59,7 @@ def says(case: Case) -> str:
     return (
         f"at {case.workload.context:,} tokens each token reads {size(_cache(case))} of cache and "
         f"{size(_weights(case))} of weights on {name(case)}: less than half the speed of a short "
-        "context; use fewer KV heads or a q8_0 cache"
+        f"context; use {smaller_cache(case)}"
     )
 
 

@@ -45,8 +45,7 @@ def says(case: Case) -> str:
     return (
         f"{name(case)} has no fp8 rate: the cache is {halved} a token but arithmetic runs in "
         f"{used or 'a wider type'}, and FlashAttention-2 does not read it; use FlashInfer or "
-        "Triton, "
-        "or bf16 with fewer KV heads"
+        "Triton, or bf16 with fewer KV heads"
     )
 
 

@@ -39,8 +39,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"d_head {width} is no multiple of 16, which FlashAttention-3 wants in fp8; "
-        f"use {-(-width // 16) * 16}, or a bf16 cache"
+        f"d_head {width} is no multiple of 16, which FlashAttention-3 wants in fp8; use "
+        f"{-(-width // 16) * 16}, or a bf16 cache"
     )
 
 

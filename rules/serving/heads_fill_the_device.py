@@ -53,10 +53,8 @@ def says(case: Case) -> str:
     work = case.workload
     return (
         f"batch {work.batch} and {work.context:,} tokens on {grouped(case).n_kv_heads} KV heads "
-        "give "
-        f"{_pieces(case)} pieces of work for {device(case).n_units} units of {name(case)}: a "
-        "part idles; "
-        "use a larger batch, and choose KV heads for memory and quality"
+        f"give {_pieces(case)} pieces of work for {device(case).n_units} units of {name(case)}: a "
+        "part idles; use a larger batch, and choose KV heads for memory and quality"
     )
 
 

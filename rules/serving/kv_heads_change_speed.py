@@ -65,9 +65,8 @@ def says(case: Case) -> str:
     work = case.workload
     return (
         f"at batch {work.batch} and {work.context:,} tokens {_share(case):.0%} of a layer's "
-        "attention on "
-        f"{name(case)} is a fixed cost: KV heads change memory here, not speed; take them for "
-        "quality and cache"
+        f"attention on {name(case)} is a fixed cost: KV heads change memory more than speed here; "
+        "choose them for quality and cache"
     )
 
 

@@ -44,11 +44,9 @@ def holds(case: Case) -> Truth:
 
 def says(case: Case) -> str:
     return (
-        f"{rank_heads(case)} heads on a rank do {4 * rank_heads(case)} FLOPs a cache byte with "
-        "two query "
-        f"tokens, {name(case)} balances at {_ridge(case):.0f}; use GQA for speculative decoding, "
-        "or "
-        f"at most {max(int(_ridge(case) // 4), 1)} heads a rank"
+        f"{rank_heads(case)} heads on a rank do {4 * rank_heads(case)} FLOPs a cache byte with two "
+        f"query tokens, {name(case)} balances at {_ridge(case):.0f}; use GQA for speculative "
+        f"decoding, or at most {max(int(_ridge(case) // 4), 1)} heads a rank"
     )
 
 

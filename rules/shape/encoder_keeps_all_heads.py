@@ -41,8 +41,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     freed = 2 * (a.n_heads - a.n_kv_heads) * a.d_head * a.d_model * case.shape.n_layers
     return (
-        f"{a.n_kv_heads} KV heads for {a.n_heads} query heads save no cache in an encoder, "
-        f"only {count(freed)} weights; use {a.n_heads}"
+        f"{a.n_kv_heads} KV heads for {a.n_heads} query heads save no cache in an encoder, only "
+        f"{count(freed)} weights; use {a.n_heads}"
     )
 
 

@@ -46,9 +46,9 @@ def says(case: Case) -> str:
     ratio, width = _ratio(case), case.shape.d_model
     way = "more" if ratio > 6 else "fewer"
     return (
-        f"a feed-forward {ratio:.1f} times as wide as d_model {width} is outside 2.3 to 6; "
-        f"take {way} than {case.shape.n_layers} layers, or a d_ff near {8 * width // 3 // 64 * 64} "
-        f"to {4 * width}"
+        f"a feed-forward {ratio:.1f} times as wide as d_model {width} is outside 2.3 to 6; take "
+        f"{way} than {case.shape.n_layers} layers, or a d_ff near {8 * width // 3 // 64 * 64} to "
+        f"{4 * width}"
     )
 
 

@@ -38,8 +38,8 @@ def says(case: Case) -> str:
     heads, width = case.attention.n_heads, head_width(case)
     fewer = max(heads * width // 64, 1)
     return (
-        f"d_head {width} is below 32: 16-wide heads cost 0.018 to 0.048 nats in ablations; "
-        f"take {fewer} head{'s' * (fewer > 1)} of 64 instead of {heads} of {width}"
+        f"d_head {width} is below 32: 16-wide heads cost 0.018 to 0.048 nats in ablations; take "
+        f"{fewer} head{'s' * (fewer > 1)} of 64 instead of {heads} of {width}"
     )
 
 

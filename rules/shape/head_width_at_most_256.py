@@ -37,8 +37,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     parts_ = -(-a.d_head // 256)
     return (
-        f"d_head {a.d_head} is beyond 256, where FlashAttention ends; "
-        f"take {a.n_heads * parts_} heads of {a.d_head // parts_}"
+        f"d_head {a.d_head} is beyond 256, where FlashAttention ends; take {a.n_heads * parts_} "
+        f"heads of {a.d_head // parts_}"
     )
 
 

@@ -41,8 +41,8 @@ def says(case: Case) -> str:
     total = a.n_heads * a.d_head
     options = [f"{total // w} of {w}" for w in USUAL if total % w == 0]
     return (
-        f"{a.n_heads} heads of {a.d_head}: not every engine has a kernel for this width; "
-        f"take {' or '.join(options) or 'heads of ' + listed(USUAL)}"
+        f"{a.n_heads} heads of {a.d_head}: not every engine has a kernel for this width; take "
+        f"{' or '.join(options) or 'heads of ' + listed(USUAL)}"
     )
 
 

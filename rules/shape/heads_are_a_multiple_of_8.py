@@ -43,9 +43,9 @@ def says(case: Case) -> str:
     ranks = max(n for n in (1, 2, 4) if heads % n == 0)
     up = -(-heads // 8) * 8
     return (
-        f"{heads} query heads split over {ranks} of a node's 8 devices at most; "
-        f"{up} heads of {head_width(case)} would split over all, "
-        f"with decoupled heads if d_model stays {case.shape.d_model}"
+        f"{heads} query heads split over {ranks} of a node's 8 devices at most; {up} heads of "
+        f"{head_width(case)} would split over all, with decoupled heads if d_model stays "
+        f"{case.shape.d_model}"
     )
 
 

@@ -46,8 +46,8 @@ def says(case: Case) -> str:
         else f"no whole number of heads of {a.d_head} fills it"
     )
     return (
-        f"{a.n_heads} heads of {a.d_head} make {a.n_heads * a.d_head}, "
-        f"d_model is {a.d_model}; {remedy}, or pass --allow-decoupled-heads"
+        f"{a.n_heads} heads of {a.d_head} make {a.n_heads * a.d_head}, d_model is {a.d_model}; "
+        f"{remedy}, or pass --allow-decoupled-heads"
     )
 
 

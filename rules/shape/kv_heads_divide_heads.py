@@ -39,8 +39,8 @@ def says(case: Case) -> str:
     divisors = [n for n in range(1, heads + 1) if heads % n == 0]
     close = tuple(sorted(sorted(divisors, key=lambda n: abs(n - kv))[:3]))
     return (
-        f"{heads} query heads do not divide over {kv} KV heads; "
-        f"take {listed(close) if close else 'a positive count'}"
+        f"{heads} query heads do not divide over {kv} KV heads; take "
+        f"{listed(close) if close else 'a positive count'}"
     )
 
 

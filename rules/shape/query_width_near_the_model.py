@@ -45,8 +45,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     near = max(round(int(a.d_model) / int(a.d_head) / 8) * 8, 1)
     return (
-        f"{a.n_heads} heads of {a.d_head} are {_ratio(case):.2f} times d_model {a.d_model}; "
-        f"take {near} heads, and save cache by sharing K/V instead"
+        f"{a.n_heads} heads of {a.d_head} are {_ratio(case):.2f} times d_model {a.d_model}; take "
+        f"{near} heads, and save cache by sharing K/V instead"
     )
 
 

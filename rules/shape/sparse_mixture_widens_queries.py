@@ -45,9 +45,9 @@ def says(case: Case) -> str:
     added = 2 * a.d_model * a.d_model * case.shape.n_layers / parameters(case)
     return (
         f"{a.n_heads} heads of {a.d_head} on d_model {a.d_model} in a mixture of density "
-        f"{density(case):.0f}: 13 of 14 such models since 2025 widened queries; "
-        f"use {2 * a.d_model // a.d_head} heads, which add "
-        f"{added:.1%} of weights and no cache, with --allow-decoupled-heads"
+        f"{density(case):.0f}: 13 of 14 such models since 2025 widened queries; use "
+        f"{2 * a.d_model // a.d_head} heads, which add {added:.1%} of weights and no cache, with "
+        "--allow-decoupled-heads"
     )
 
 

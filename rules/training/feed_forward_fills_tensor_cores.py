@@ -43,9 +43,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     near = max(round(int(_width(case)) / 64), 1) * 64
     return (
-        f"d_ff {_width(case)} is no multiple of 64; use {near} (10,944 for 10,922 sped one "
-        "product up "
-        "by 46 %)"
+        f"d_ff {_width(case)} is no multiple of 64; use {near} (10,944 for 10,922 sped one product "
+        "up by 46 %)"
     )
 
 

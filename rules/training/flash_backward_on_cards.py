@@ -41,8 +41,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     limit = "not at all" if a.d_head <= 224 else "only without dropout"
     return (
-        f"PyTorch's flash backward takes heads of {a.d_head} on {name(case)} {limit}; "
-        f"use {-(-a.n_heads * a.d_head // 128)} heads of 128 to train there"
+        f"PyTorch's flash backward takes heads of {a.d_head} on {name(case)} {limit}; use "
+        f"{-(-a.n_heads * a.d_head // 128)} heads of 128 to train there"
     )
 
 

@@ -35,9 +35,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = grouped(case).d_head
     return (
-        f"d_head {width} is divisible by {width & -width} at most; use "
-        f"{power_of_two_below(width)} or "
-        f"{2 * power_of_two_below(width)}"
+        f"d_head {width} is divisible by {width & -width} at most; use {power_of_two_below(width)} "
+        f"or {2 * power_of_two_below(width)}"
     )
 
 

@@ -42,8 +42,7 @@ def says(case: Case) -> str:
     extra = 2 * grouped(case).d_head * case.shape.n_layers
     return (
         f"{count(parameters(case))} parameters without QK-norm: logits may grow at high learning "
-        "rates; "
-        f"use it, {extra:,} weights in all, neutral for the loss"
+        f"rates; use it, {extra:,} weights in all, neutral for the loss"
     )
 
 

@@ -42,8 +42,7 @@ def says(case: Case) -> str:
     return (
         f"heads of {a.d_head} reach about {_share(a.d_head):.2f} of peak in long prefills on "
         f"{name(case)}, 128 reach {_share(128):.2f}; use {max(a.n_heads * a.d_head // 128, 1)} "
-        "heads "
-        "of 128"
+        "heads of 128"
     )
 
 

@@ -35,8 +35,8 @@ def holds(case: Case) -> Truth:
 def says(case: Case) -> str:
     width = case.shape.d_model
     return (
-        f"d_model {width} is no multiple of 64, so every matrix product runs below full rate; "
-        f"use {max(round(width / 64), 1) * 64}"
+        f"d_model {width} is no multiple of 64, so every matrix product runs below full rate; use "
+        f"{max(round(width / 64), 1) * 64}"
     )
 
 
