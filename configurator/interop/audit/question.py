@@ -1,0 +1,63 @@
+"""What an audit is asked: cache type and mode, context and batch, ranks, pages, target, budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from configurator.core.case import Device
+from configurator.core.dtypes import CacheType, cache_type
+from configurator.core.errors import UsageError
+from configurator.core.units import parse_bytes, parse_tokens
+
+__all__ = ["CACHE_MODES", "AuditQuestion", "ask"]
+
+CACHE_MODES = ("latent", "rebuilt")
+_LARGEST = {"batch": 10**7, "tensor-parallel": 65536, "page-size": 10**6}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuestion:
+    """One question. ``None`` means not asked: the model's or the target's own value then holds."""
+
+    kv: CacheType = field(default_factory=lambda: cache_type("bf16"))
+    context: int | None = None
+    batch: int = 1
+    tensor_parallel: int | None = None
+    device: Device | None = None
+    page_size: int = 1
+    source_len: int | None = None
+    kv_budget: int | None = None
+    cache_mode: str = "latent"
+
+
+def ask(
+    *,
+    kv_dtype: str | CacheType = "bf16",
+    context: str | int | None = None,
+    batch: int = 1,
+    tensor_parallel: int | None = None,
+    device: Device | None = None,
+    page_size: int = 1,
+    source_len: str | int | None = None,
+    kv_budget: str | int | None = None,
+    cache_mode: str = "latent",
+) -> AuditQuestion:
+    """A question from what a user typed; raises ``UsageError`` naming the argument."""
+    if cache_mode not in CACHE_MODES:
+        raise UsageError(f"cache-mode {cache_mode[:40]!r} is not known; use latent or rebuilt")
+    for name, value in (
+        ("batch", batch), ("tensor-parallel", tensor_parallel), ("page-size", page_size),
+    ):  # fmt: skip
+        if value is not None and not 1 <= value <= _LARGEST[name]:
+            raise UsageError(f"{name} {value} must be from 1 to {_LARGEST[name]:,}")
+    return AuditQuestion(
+        kv=cache_type(kv_dtype),
+        context=None if context is None else parse_tokens(context),
+        batch=batch,
+        tensor_parallel=tensor_parallel,
+        device=device,
+        page_size=page_size,
+        source_len=None if source_len is None else parse_tokens(source_len, "source-len"),
+        kv_budget=None if kv_budget is None else parse_bytes(kv_budget, "kv-budget"),
+        cache_mode=cache_mode,
+    )

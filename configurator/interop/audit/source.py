@@ -1,0 +1,71 @@
+"""What an audit starts from: a file, a folder, standard input, a mapping, or a catalog's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from configurator.catalog.published import model, model_names
+from configurator.catalog.targets import device as target
+from configurator.core.case import Device
+from configurator.core.errors import UsageError, nearest
+from configurator.interop.audit.answer import audit_config, audit_shape
+from configurator.interop.audit.published import reading_of
+from configurator.interop.audit.question import ask
+from configurator.interop.audit.result import Audit
+from configurator.interop.config_file import read_config, show
+
+__all__ = ["audit"]
+
+
+def audit(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    target_name: str | None = None,
+    device: Device | None = None,
+    **question: Any,
+) -> Audit:
+    """What a model's cache and parameters really are, and what fits on a target.
+
+    ``source`` is a ``config.json``, a folder that holds one, ``-`` for standard input, a parsed
+    configuration, or the name of a model in the catalog. Keywords: ``kv_dtype`` (bf16), ``context``
+    (the model's longest), ``batch`` (1), ``tensor_parallel`` (the target's device count),
+    ``device`` or ``target_name``, ``page_size``, ``source_len``, ``kv_budget``, ``cache_mode``
+    (latent or rebuilt). Bytes are exact and logical: pages are counted only when asked.
+
+    Raises ``UsageError`` for a file or a question that cannot be right, with one line that says
+    what was found and what to do.
+    """
+    if target_name is not None and device is None:
+        device = target(target_name)
+    if isinstance(source, Mapping):
+        return audit_config(source, device=device, **question)
+    name = os.fspath(source)
+    known = set() if name == "-" or _exists(name) else set(model_names())
+    if known and (name.casefold() in known or "/" not in name):
+        return _from_catalog(name, known, device, question)
+    return audit_config(read_config(name), device=device, **question)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _from_catalog(
+    name: str, known: set[str], device: Device | None, question: dict[str, Any]
+) -> Audit:
+    try:
+        found = model(name)
+    except UsageError:
+        close = nearest(name, known)
+        hint = f"; nearest models: {', '.join(close)}" if close else ""
+        raise UsageError(
+            f"no file and no catalog model {show(name, 120)}{hint}; give a config.json, a folder "
+            f"that holds one, - for standard input, or a name that `models` lists"
+        ) from None
+    return audit_shape(reading_of(found), ask(device=device, **question))
