@@ -188,7 +188,7 @@ def build(drawn: dict[str, object], row: int | None) -> Case:
     return Case(shape=shape, workload=work, device=device)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(grids())
 def test_columns_equal_numbers(drawn: dict[str, object]):
     """One formula: a column of cases is judged as each of them alone."""
@@ -203,7 +203,7 @@ def test_columns_equal_numbers(drawn: dict[str, object]):
                 assert bool(rule.holds(one)) == bool(holds[i]), rule.id
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(grids())
 def test_any_case_is_judged_in_words(drawn: dict[str, object]):
     """No geometry, however odd, makes a rule fail: a broken one still speaks."""
@@ -216,7 +216,7 @@ def test_any_case_is_judged_in_words(drawn: dict[str, object]):
                 _check_words(verdict.message)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(grids())
 def test_the_mask_is_what_the_verdicts_say(drawn: dict[str, object]):
     columns = build(drawn, None)

@@ -35,7 +35,7 @@ def holds(case: Case) -> Truth:
 
 def says(case: Case) -> str:
     devices = device(case).count
-    valid = tuple(t for t in range(1, devices + 1) if devices % t == 0)
+    valid = tuple(t for t in range(1, min(devices, 64) + 1) if devices % t == 0)
     return (
         f"{case.workload.tensor_parallel} ranks on {devices} x {name(case)}: use tensor "
         f"parallelism {listed(valid)}"

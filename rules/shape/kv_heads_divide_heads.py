@@ -36,7 +36,7 @@ def holds(case: Case) -> Truth:
 
 def says(case: Case) -> str:
     heads, kv = grouped(case).n_heads, grouped(case).n_kv_heads
-    divisors = [n for n in range(1, heads + 1) if heads % n == 0]
+    divisors = [n for n in range(1, min(heads, 1024) + 1) if heads % n == 0]
     close = tuple(sorted(sorted(divisors, key=lambda n: abs(n - kv))[:3]))
     return (
         f"{heads} query heads do not divide over {kv} KV heads; take "
