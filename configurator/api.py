@@ -10,6 +10,7 @@ from configurator.assemble import broken, option, recommendation, rule_reports
 from configurator.budget import Frame
 from configurator.complete import complete_shape
 from configurator.core.case import Case
+from configurator.core.initialization import wants_qk_norm
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Option, Report, RuleReport
@@ -168,7 +169,13 @@ def _frame_of(case: Case) -> Frame:
 def _side_by_side(frame: Frame, heads: int, width: int) -> list[Any]:
     divisors = [n for n in range(heads, 0, -1) if heads % n == 0]
     found: list[Any] = [
-        GroupedQuery(d_model=frame.d_model, n_heads=heads, n_kv_heads=n, d_head=width)
+        GroupedQuery(
+            d_model=frame.d_model,
+            n_heads=heads,
+            n_kv_heads=n,
+            d_head=width,
+            qk_norm=wants_qk_norm(frame.params),
+        )
         for n in divisors
     ]
     if frame.arch == "decoder":

@@ -113,7 +113,7 @@ class Question:
             latency=chosen.latency,
             sensitivity=sensitivity(only(table, self.asked), frame, self.workload, self.device),
             quality=chosen.quality,
-            initialization=initialization(case, chosen.recommendation.params_total),
+            initialization=initialization(case),
             test_hook=test_hook(case),
             alternatives=others,
             rules=rules,

@@ -15,6 +15,7 @@ import numpy as np
 from configurator.budget import Frame, fit_feed_forward
 from configurator.core import cost
 from configurator.core.case import Case, Device, Workload
+from configurator.core.initialization import wants_qk_norm
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
@@ -144,7 +145,10 @@ def _grouped(frame: Frame, widths: Sequence[int], wanted: set[str], decoupled: b
     if not rows:
         return None
     heads, kv, width = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    return GroupedQuery(d_model=frame.d_model, n_heads=heads, n_kv_heads=kv, d_head=width)
+    norm = wants_qk_norm(frame.params)
+    return GroupedQuery(
+        d_model=frame.d_model, n_heads=heads, n_kv_heads=kv, d_head=width, qk_norm=norm
+    )
 
 
 def _latent(frame: Frame, widths: Sequence[int], decoupled: bool) -> Any:

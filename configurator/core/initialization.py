@@ -8,7 +8,7 @@ from configurator.core.case import Case
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Initialization
 
-__all__ = ["initialization"]
+__all__ = ["initialization", "wants_qk_norm"]
 
 _GPT2 = 0.02
 _QK_NORM_FROM = 1_000_000_000
@@ -21,7 +21,16 @@ _SOURCES = (
 )
 
 
-def initialization(case: Case, params_total: int) -> Initialization:
+def wants_qk_norm(params: int) -> bool:
+    """Whether norms on queries and keys are advised: from a billion parameters up.
+
+    They cost ``2 * d_head`` weights a layer, are neutral for the loss, and keep attention logits
+    bounded at the learning rates that larger models meet (Wortsman et al. 2023).
+    """
+    return params >= _QK_NORM_FROM
+
+
+def initialization(case: Case) -> Initialization:
     """Xavier, Kaiming and residual-scaled values for this shape, and the ones advised.
 
     ``xavier = sqrt(2 / (fan_in + fan_out))``, ``kaiming = sqrt(2 / fan_in)``, its linear form
@@ -34,7 +43,7 @@ def initialization(case: Case, params_total: int) -> Initialization:
     small = min(_GPT2, math.sqrt(2.0 / (5.0 * case.shape.d_model)))
     scale = 1.0 / math.sqrt(2.0 * layers)
     latent = isinstance(case.attention, Latent)
-    norm = params_total >= _QK_NORM_FROM and not latent
+    norm = bool(getattr(case.attention, "qk_norm", False))
     advice = (
         f"normal with standard deviation {small:.4g} for queries, keys and values, "
         f"{small * scale:.3g} for the output projection (divided by sqrt(2 x {layers})); no biases"

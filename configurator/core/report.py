@@ -58,6 +58,8 @@ class Recommendation:
     qk_nope_head_dim: int = 0
     qk_rope_head_dim: int = 0
     v_head_dim: int = 0
+    bias: str = "none"
+    qk_norm: bool = False
     window: int = 0
     full_every: int = 0
     arch: str = "decoder"
