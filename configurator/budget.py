@@ -192,8 +192,8 @@ def _check_room(frame: Frame) -> None:
 def fit_feed_forward(frame: Frame, attention: Attention) -> FeedForward:
     """The feed-forward that makes the total (and the active) meet the frame's budget.
 
-    ``attention`` may hold columns; widths are then columns too. The width is a multiple of 256
-    where that meets the budget within 0.4 %, else of 128, 64, ... 8. A width of zero or less
+    ``attention`` may hold columns; widths are then columns too. The width is a multiple of 1,024
+    where that meets the budget within 0.4 %, else of 512, 256, ... 8. A width of zero or less
     means that the attention alone exceeds the budget.
     """
     width, layers = frame.d_model, frame.n_layers
@@ -217,7 +217,7 @@ def fit_feed_forward(frame: Frame, attention: Attention) -> FeedForward:
 def _rounded(exact: np.ndarray, budget_in_widths: float) -> np.ndarray:
     """``exact`` to the coarsest multiple whose error stays under 0.4 % of the budget."""
     found = np.full(exact.shape, 0, dtype=np.int64)
-    for step in (_FINEST, 16, 32, 64, 128, 256):
+    for step in (_FINEST, 16, 32, 64, 128, 256, 512, 1024):
         near = np.round(exact / step) * step
         good = (np.abs(near - exact) < 0.004 * budget_in_widths) | (step == _FINEST)
         found = np.where(good, near, found)
@@ -233,28 +233,30 @@ def _fit_mixture(frame: Frame, room: np.ndarray, spare: float) -> FeedForward:
     32, ... 1, whichever is the coarsest that keeps both budgets.
     """
     d, layers = frame.d_model, frame.n_layers
-    shape = (len(room), len(_ROUTING), len(_EXPERT_STEPS), 2)
+    shape = (len(room), len(_ROUTING), len(_EXPERT_STEPS), 2, 2)
     routing = np.array(_ROUTING)
-    k = np.broadcast_to(routing[:, 0][None, :, None, None], shape)
-    shared = np.broadcast_to(routing[:, 1][None, :, None, None], shape)
-    step = np.array(_EXPERT_STEPS)[None, None, :, None]
+    k = np.broadcast_to(routing[:, 0][None, :, None, None, None], shape)
+    shared = np.broadcast_to(routing[:, 1][None, :, None, None, None], shape)
+    step = np.array(_EXPERT_STEPS)[None, None, :, None, None]
     wanted = np.full(shape, 64.0)
+    whole = room[:, None, None, None, None]
     for _ in range(8):  # the router's weights depend a little on the number of experts
-        share = np.clip(spare / np.maximum(room[:, None, None, None] - d * wanted, 1.0), 0, 0.999)
+        share = np.clip(spare / np.maximum(whole - d * wanted, 1.0), 0, 0.999)
         wanted = np.clip((k + share * shared) / (1.0 - share), k + 1.0, 4096.0)
-    count = (np.floor(wanted / step) + np.array([0, 1])) * step
-    exact = (room[:, None, None, None] - d * count) / (3.0 * d * np.maximum(count + shared, 1))
+    count = (np.floor(wanted / step) + np.array([0, 1])[:, None]) * step
+    exact = (whole - d * count) / (3.0 * d * np.maximum(count + shared, 1))
     per_width = 3.0 * d * (count + shared) * layers
-    coarse, fine = np.round(exact / 64) * 64, np.round(exact / 8) * 8
-    width = np.where(np.abs(coarse - exact) * per_width < 0.003 * frame.params, coarse, fine)
+    grain = np.array([64, _FINEST])  # matrix units want multiples of 64; 8 where nothing else fits
+    width = np.round(exact / grain) * grain
     total_error = (width - exact) * per_width
     active_error = total_error - ((count - k) * 3.0 * d * width - spare) * layers
     misfit = np.maximum(
         np.abs(total_error) / frame.params, np.abs(active_error) / frame.active_params
     )
     # Inside 0.8 % of both budgets what is usual decides; up to 1 % only where nothing else does.
-    liking = 0.05 * np.arange(len(_ROUTING))[None, :, None, None]
-    liking = liking + 0.02 * np.arange(len(_EXPERT_STEPS))[None, None, :, None]
+    liking = 0.05 * np.arange(len(_ROUTING))[None, :, None, None, None]
+    liking = liking + 0.02 * np.arange(len(_EXPERT_STEPS))[None, None, :, None, None]
+    liking = liking + np.array([0.0, 0.3])
     unusual = 0.1 * np.abs(np.log2(np.maximum(width, 1.0) / np.clip(0.3 * d, 512, 2048)))
     score = np.where(misfit < 0.008, 0.0, 100.0 * (1.0 + misfit)) + liking + unusual
     possible = (width >= 8) & (count > k) & (misfit < 0.01)
