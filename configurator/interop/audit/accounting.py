@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from configurator.core.audit_report import GroupRow
 from configurator.core.case import Case, Workload
 from configurator.core.cost import (
     cache_bytes_per_token,
@@ -16,7 +17,6 @@ from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.layers import LayerGroup, ModelShape, Scope
-from configurator.interop.audit.result import GroupRow
 from configurator.interop.huggingface.family import Layer
 from configurator.interop.huggingface.reading import Reading
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from configurator.core.audit_report import Audit
 from configurator.core.case import Case, Workload
 from configurator.core.cost import (
     active_params,
@@ -33,7 +34,6 @@ from configurator.interop.audit.accounting import (
 )
 from configurator.interop.audit.question import AuditQuestion, ask
 from configurator.interop.audit.ranks import RankRule, rank_rule
-from configurator.interop.audit.result import Audit
 from configurator.interop.audit.rules import rule_reports
 from configurator.interop.audit.weights import weight_dtype
 from configurator.interop.huggingface.reading import Reading, read_shape

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from configurator.catalog.published import model, model_names
-from configurator.catalog.targets import device as target
+from configurator.catalog.targets import device as named_device
+from configurator.core.audit_report import Audit
 from configurator.core.case import Device
 from configurator.core.errors import UsageError, nearest
 from configurator.interop.audit.answer import audit_config, audit_shape
 from configurator.interop.audit.published import reading_of
 from configurator.interop.audit.question import ask
-from configurator.interop.audit.result import Audit
 from configurator.interop.config_file import read_config, show
 
 __all__ = ["audit"]
@@ -23,23 +23,24 @@ __all__ = ["audit"]
 def audit(
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
-    target_name: str | None = None,
+    target: str | None = None,
     device: Device | None = None,
     **question: Any,
 ) -> Audit:
     """What a model's cache and parameters really are, and what fits on a target.
 
     ``source`` is a ``config.json``, a folder that holds one, ``-`` for standard input, a parsed
-    configuration, or the name of a model in the catalog. Keywords: ``kv_dtype`` (bf16), ``context``
-    (the model's longest), ``batch`` (1), ``tensor_parallel`` (the target's device count),
-    ``device`` or ``target_name``, ``page_size``, ``source_len``, ``kv_budget``, ``cache_mode``
-    (latent or rebuilt). Bytes are exact and logical: pages are counted only when asked.
+    configuration, or the name of a model in the catalog. Keywords: ``kv_dtype`` (bf16),
+    ``context`` (the model's longest), ``batch`` (1), ``tensor_parallel`` (the target's device
+    count), ``target`` (a catalog name) or ``device``, ``page_size`` (1), ``source_len``,
+    ``kv_budget`` (bytes of one rank for the cache alone), ``cache_mode`` (latent or rebuilt).
+    Bytes are exact and logical: pages are counted only when asked.
 
     Raises ``UsageError`` for a file or a question that cannot be right, with one line that says
     what was found and what to do.
     """
-    if target_name is not None and device is None:
-        device = target(target_name)
+    if target is not None and device is None:
+        device = named_device(target)
     if isinstance(source, Mapping):
         return audit_config(source, device=device, **question)
     name = os.fspath(source)
