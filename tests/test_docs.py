@@ -41,6 +41,17 @@ def test_the_readme_opens_with_an_answer() -> None:
     assert README.index(f"$ mha-configurator {README_EXAMPLE}") < README.index("\n## ")
 
 
+def test_the_readmes_python_gives_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    block = README.split("```python\n")[1].split("```")[0]
+    scope: dict[str, object] = {}
+    exec(compile(block, "README.md", "exec"), scope)
+    claims = re.findall(r"^(report\.\S+)  # (\d+)$", block, re.MULTILINE)
+    assert len(claims) == 2
+    for expression, value in claims:
+        assert eval(expression, scope) == int(value), expression
+    assert capsys.readouterr().out.startswith("# Attention geometry for 6.9")
+
+
 def test_the_readme_names_every_command_and_only_those() -> None:
     table = README.split("<!-- commands -->")[1].split("<!-- end of commands -->")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(commands())
