@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
+EXAMPLES ?= 20000
 
 # One thread for each test worker: two workers with all threads each would fight for the cores.
 export OMP_NUM_THREADS ?= 1
@@ -55,13 +56,16 @@ pages: $(STAMP)  ## make outputs/ anew: reports, rulebook, schemas, README's exa
 	@$(BIN)/python tests/regenerate.py
 
 fuzz: $(STAMP)  ## many more random inputs than make test tries
-	@MHA_FUZZ=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m fuzz
+	@HYPOTHESIS_PROFILE=fresh MHA_FUZZ_EXAMPLES=$(EXAMPLES) \
+	  $(BIN)/python -m pytest -q -n $(WORKERS) -k "fuzz or properties"
 
-bench: $(STAMP)  ## speed and accuracy figures, about ten minutes
-	@$(BIN)/python -m benchmarks
+bench: $(STAMP)  ## speed of start-up and search, in ratios and rows a second
+	@for script in startup search; do \
+	  echo "== benchmarks/$$script.py"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 studies: $(STAMP)  ## make outputs/studies/ anew
-	@for study in heads mqa mla-rank; do $(BIN)/mha-configurator study $$study || exit 1; done
+	@for study in heads mqa mla-rank; do \
+	  $(BIN)/mha-configurator study $$study --output outputs/studies || exit 1; done
 
 clean:  ## remove what the tools left behind, not .venv
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -133,7 +133,9 @@ def _group() -> Any:
     ) -> None:
         """Recommend a transformer's attention geometry, with its reasons, and measure it.
 
-        Start with: mha-configurator recommend --params 7B --context 32k --target h100-sxm
+        \b
+        Start with:
+          mha-configurator recommend --params 7B --context 32k --target h100-sxm
         """
 
     return get_command(app)
