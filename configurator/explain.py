@@ -9,14 +9,14 @@ from configurator.core.case import Case
 from configurator.core.dtypes import cache_type
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
-from configurator.core.layers import LayerGroup, ModelShape, Scope
+from configurator.core.layers import LayerGroup
 from configurator.core.quality import ERROR_NATS
 from configurator.core.report import Option, TestHook
 from configurator.core.step import decode_seconds
 from configurator.core.units import format_bytes
 from configurator.rank import Principles
 
-__all__ = ["reason", "remedies", "test_hook", "why", "why_not"]
+__all__ = ["reason", "test_hook", "why", "why_not", "with_attention"]
 
 
 _AGAINST = (
@@ -25,15 +25,31 @@ _AGAINST = (
 )
 
 
+_LIGHTER = (
+    "Memory: it does not fit as asked and does with weights in 8 bits (--weight-dtype int8). That "
+    "is preferred to heads whose loss hardly anyone measured: a dtype can be changed later, heads "
+    "cannot. --priority memory takes what fits as it is."
+)
+
+
+def _fits_with(case: Case, weights: str) -> bool:
+    if case.device is None:
+        return False
+    lighter = replace(case.workload, weight_dtype=weights)
+    return bool(cost.memory(replace(case, workload=lighter)).fits)
+
+
 def as_mha(case: Case) -> Case:
     """The same shape with one KV head per query head (feed-forward untouched)."""
     a = case.attention
     width = a.qk_nope_head_dim if isinstance(a, Latent) else a.d_head  # type: ignore[attr-defined]
     mha = GroupedQuery(d_model=a.d_model, n_heads=a.n_heads, n_kv_heads=a.n_heads, d_head=width)
-    return _with_attention(case, mha)
+    return with_attention(case, mha)
 
 
-def _with_attention(case: Case, attention: GroupedQuery | Latent) -> Case:
+def with_attention(case: Case, attention: GroupedQuery | Latent) -> Case:
+    """The same shape with another attention in every layer (feed-forward untouched)."""
+
     def swap(group: LayerGroup) -> LayerGroup:
         return group if group.attention is None else replace(group, attention=attention)
 
@@ -90,6 +106,8 @@ def why(
             f"Projection: {rec.projection}, since {wish.projection[0]} does not fit, or costs more "
             f"than the error in loss; otherwise {wish.why['projection']}."
         )
+    if chosen.cache.fits is False and _fits_with(case, "int8"):
+        said.append(_LIGHTER)
     if rec.projection in ("GQA", "MQA"):
         said.append(_AGAINST)
     said.append(
@@ -97,7 +115,8 @@ def why(
         if rec.d_head == wish.d_head
         else f"Head width {rec.d_head}: the usual {wish.d_head} was excluded or does not fit."
     )
-    said.append(f"{rec.n_heads} query heads: {wish.why['n_heads']}.")
+    latent = rec.projection == "MLA" and rec.n_heads == wish.latent_heads
+    said.append(f"{rec.n_heads} query heads: {wish.why['latent_heads' if latent else 'n_heads']}.")
     if rec.projection in ("GQA", "MQA") and case.shape.arch != "encoder":
         said.append(_kv_heads(wish, chosen))
         step = _one_step_further(case, chosen)
@@ -137,7 +156,7 @@ def _one_step_further(case: Case, chosen: Option) -> str:
     a = case.attention
     if not isinstance(a, GroupedQuery) or a.n_kv_heads < 2 or a.n_kv_heads % 2:
         return ""
-    half = _with_attention(case, replace(a, n_kv_heads=a.n_kv_heads // 2))
+    half = with_attention(case, replace(a, n_kv_heads=a.n_kv_heads // 2))
     saved = cost.cache_bytes(case) - cost.cache_bytes(half)
     text = f"Halving them to {a.n_kv_heads // 2} would save {format_bytes(saved)} of cache"
     before, after = chosen.cache.max_batch, None
@@ -229,75 +248,6 @@ def _time_difference(other: Option, chosen: Option) -> str:
     if 1 / limit <= ratio <= limit:
         return "decode time about equal"
     return f"decode {ratio:.2g}x as long" if ratio > 1 else f"decode {1 / ratio:.2g}x faster"
-
-
-def remedies(case: Case) -> tuple[str, ...]:
-    """What would make a case that does not fit fit, each tried and with its numbers."""
-    if case.device is None:
-        return ()
-    found: list[str] = []
-    work = case.workload
-
-    def fits(changed: Case) -> bool:
-        return bool(cost.memory(changed).fits)
-
-    longest = cost.max_context(case)
-    if longest > 0:
-        found.append(f"a context of {longest:,} tokens fits with this batch and geometry")
-    batch = int(cost.max_batch(case))
-    if 0 < batch < work.batch:
-        found.append(f"a batch of {batch} fits at {work.context:,} tokens")
-    a = case.attention
-    tries: list[tuple[str, Case]] = []
-    for name in ("fp8", "q4_0"):
-        if work.kv.k.bytes_per_element > cache_type(name).k.bytes_per_element:
-            quantised = replace(work, kv=cache_type(name))
-            tries.append((f"--kv-dtype {name}", replace(case, workload=quantised)))
-    if isinstance(a, GroupedQuery):
-        fewer = [n for n in (4, 2, 1) if n < a.n_kv_heads and a.n_heads % n == 0]
-        tries += [
-            (f"{n} KV head{'s' if n > 1 else ''}", _with_attention(case, replace(a, n_kv_heads=n)))
-            for n in fewer
-        ]
-        latent = Latent(d_model=a.d_model, n_heads=a.n_heads, kv_lora_rank=512)
-        if case.shape.arch == "decoder" and cost.params_total(case.shape) >= 1e9:
-            tries.append(("MLA (rank 512)", _with_attention(case, latent)))
-    if case.shape.arch == "decoder" and work.context > 4096:
-        tries.append(("--window 4096 --full-every 6", _windowed(case, 4096, 6)))
-        both = replace(_windowed(case, 4096, 6), workload=replace(work, kv=cache_type("fp8")))
-        tries.append(("--window 4096 --full-every 6 --kv-dtype fp8", both))
-    if work.weight_dtype in ("bf16", "fp16", "fp32"):
-        light = replace(work, weight_dtype="q4_0", kv=cache_type("fp8"))
-        tries.append(("4-bit weights and an fp8 cache", replace(case, workload=light)))
-    short: list[str] = []
-    for text, changed in tries:
-        if fits(changed):
-            found.append(f"{text} fits: {format_bytes(cost.cache_bytes(changed))} of cache")
-        elif cost.max_context(changed) > max(longest, 0):
-            reach = cost.max_context(changed)
-            short.append(f"{text} reaches {reach:,} tokens, not {work.context:,}")
-    devices = case.device.count
-    for factor in (2, 4, 8, 16, 32):
-        bigger = replace(case.device, count=devices * factor)
-        wide = replace(work, tensor_parallel=work.tensor_parallel * factor)
-        if a.n_heads % wide.tensor_parallel == 0 and fits(
-            replace(case, device=bigger, workload=wide)
-        ):
-            found.append(f"{devices * factor} devices with --tensor-parallel "
-                         f"{wide.tensor_parallel} fit")  # fmt: skip
-            break
-    return tuple(found + short)
-
-
-def _windowed(case: Case, window: int, full_every: int) -> Case:
-    group = case.shape.main
-    full = group.count // full_every
-    groups = (
-        replace(group, count=full),
-        replace(group, count=group.count - full, scope=Scope("window", window)),
-    )
-    shape: ModelShape = replace(case.shape, groups=groups)
-    return replace(case, shape=shape)
 
 
 def test_hook(case: Case) -> TestHook:

@@ -18,9 +18,11 @@ from configurator.core.dtypes import cache_type
 from configurator.core.errors import UsageError
 from configurator.core.initialization import initialization
 from configurator.core.report import Option, Report
-from configurator.explain import compared, reason, remedies, test_hook, why, why_not
+from configurator.core.units import format_bytes
+from configurator.explain import compared, reason, test_hook, why, why_not
 from configurator.front import pareto
 from configurator.rank import order, principles
+from configurator.remedies import remedies
 from configurator.schema import GeometryRequest, Request
 from configurator.search import PROJECTIONS, Grid, Table, grid, only, tabulate
 from configurator.sensitivity import sensitivity
@@ -123,7 +125,7 @@ class Question:
             why=why(wish, chosen, compared(chosen, others), case, self.asked),
             target=describe(self.device),
             fits=fits,
-            remedies=() if fits else remedies(case),
+            remedies=() if fits else (*remedies(case), *_another(table, ranked)),
             command=command("recommend", request),
             version=__version__,
         )
@@ -212,6 +214,19 @@ class Question:
             self.warnings.append(_DECOUPLED_HINT)
         if self.device is not None and not self.device.verified:
             self.warnings.append(f"the figures of {self.device.name} were not verified at a source")
+
+
+def _another(table: Table, ranked: list[int]) -> tuple[str, ...]:
+    """The best geometry that fits as it is, where the preferred one needs lighter weights."""
+    fitting = [i for i in ranked if table.admissible[i] and table.fits[i]]
+    if not fitting:
+        return ()
+    other = option(table.case(fitting[0]))
+    loss = f"+{other.quality.penalty_nats:.3f} +- {other.quality.error_nats:.3f} nats"
+    return (
+        f"{other.label} fits as it is, with {format_bytes(other.cache.bytes_total)} of cache and "
+        f"an expected loss of {loss} (--priority memory takes such a geometry)",
+    )
 
 
 def _front(table: Table) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from configurator.budget import Frame, fit_feed_forward
 from configurator.core import cost
 from configurator.core.case import Case, Device, Workload
+from configurator.core.dtypes import dtype
 from configurator.core.initialization import wants_qk_norm
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
@@ -49,7 +50,8 @@ class Table:
     Bytes, seconds and nats; ``fits`` and ``admissible`` are truths. ``projection`` is 0 MHA,
     1 GQA, 2 MQA, 3 MLA. ``device_bytes`` is the cache on the busiest device, ``room_bytes`` what
     the heaviest candidate's weights leave for it: feed-forward widths are rounded, and a
-    candidate must not win because its own rounding left it a few bytes more.
+    candidate must not win because its own rounding left it a few bytes more;
+    ``light_room_bytes`` is the same with weights in 8 bits.
     """
 
     grids: tuple[Grid, ...]
@@ -63,6 +65,7 @@ class Table:
     cache_bytes: np.ndarray
     device_bytes: np.ndarray
     room_bytes: np.ndarray
+    light_room_bytes: np.ndarray
     decode_s: np.ndarray
     penalty_nats: np.ndarray
     expected_nats: np.ndarray
@@ -117,16 +120,17 @@ def shape_of(
 def _head_counts(d_model: int, d_head: int, decoupled: bool) -> list[int]:
     """Query heads worth trying: those that fill the width, and others where that is allowed.
 
-    Decoupled counts are what published models do: 16 at least from a width of 1,024, an awkward
-    count rounded up to a multiple of 8, twice the width (mixtures), 1.6 and 0.8 times (Qwen3,
-    Mistral Nemo).
+    Decoupled counts are what published models do: 16 at least at a width of 1,024, counts that
+    are no multiple of 4 rounded up to a multiple of 8, twice the width (mixtures), 1.6 and 0.8
+    times (Qwen3, Mistral Nemo).
     """
     exact = d_model / d_head
     counts = {int(exact)} if exact == int(exact) else set()
     if decoupled:
         base = max(exact, 16.0) if d_model >= 1024 else max(exact, 1.0)
         for factor in (1.0, 0.8, 1.6, 2.0):
-            counts |= {int(-(-base * factor // 8) * 8), round(base * factor)}
+            scaled = base * factor
+            counts |= {int(-(-scaled // 8) * 8)} | ({round(scaled)} if scaled % 4 == 0 else set())
     return sorted(c for c in counts if c >= 1)
 
 
@@ -237,9 +241,15 @@ def _of_work_joined(grids: Sequence[Grid], timed: bool) -> dict[str, np.ndarray]
 
 
 def _with_room(table: Table) -> Table:
-    usable = table.room_bytes[table.admissible]
-    room = np.full(len(table), usable.min() if usable.size else np.inf)
-    return replace(table, room_bytes=room)
+    def least(room: np.ndarray) -> np.ndarray:
+        usable = room[table.admissible]
+        return np.full(len(table), usable.min() if usable.size else np.inf)
+
+    return replace(
+        table,
+        room_bytes=least(table.room_bytes),
+        light_room_bytes=least(table.light_room_bytes),
+    )
 
 
 def _admissible(g: Grid, without: Sequence[str]) -> np.ndarray:
@@ -275,14 +285,21 @@ def _of_work(g: Grid, timed: bool) -> dict[str, np.ndarray]:
     rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
     known = case.device is not None
     decodes = known and timed and case.shape.arch != "encoder"
+    light = replace(case, workload=replace(case.workload, weight_dtype=_lighter(case.workload)))
     columns: dict[str, Any] = {
         "cache_bytes": cost.cache_bytes(case),
         "device_bytes": rank_bytes * cost.sequences_per_replica(case),
         "room_bytes": cost.cache_budget_per_device(case) if known else np.inf,
+        "light_room_bytes": cost.cache_budget_per_device(light) if known else np.inf,
         "decode_s": decode_seconds(case) if decodes else np.nan,
         "fits": cost.memory(case).fits if known else True,
     }
     return {name: np.broadcast_to(np.asarray(v), (g.rows,)) for name, v in columns.items()}
+
+
+def _lighter(workload: Workload) -> str:
+    """Weights in 8 bits, or as they are where that is no more."""
+    return "int8" if dtype(workload.weight_dtype).bytes_per_element > 1 else workload.weight_dtype
 
 
 def replace_batch(case: Case, batch: int) -> Case:

@@ -15,15 +15,21 @@ from configurator.search import PROJECTIONS, Table, revisit
 __all__ = ["sensitivity"]
 
 _REACH = 6  # doublings looked at in each direction
-Choice = tuple[str, int, bool]
+Choice = tuple[str, int, str]
 
 
 def choice(table: Table, frame: Frame, workload: Workload, device: Device | None) -> Choice:
-    """Projection, KV heads and whether it fits, at one workload."""
+    """Projection, KV heads and what it takes to fit, at one workload."""
     there = revisit(table, workload, device)
     best = decide(there, principles(frame, workload, device))
     kind = PROJECTIONS[int(there.projection[best])]
-    return kind, int(there.n_kv_heads[best]), bool(there.fits[best])
+    if there.fits[best]:
+        needs = ""
+    elif there.device_bytes[best] <= there.light_room_bytes[best]:
+        needs = ", with weights in 8 bits"
+    else:
+        return "nothing fits", 0, ""
+    return kind, int(there.n_kv_heads[best]), needs
 
 
 def sensitivity(
@@ -104,9 +110,9 @@ def _first_flip(
 
 
 def _words(choice: Choice) -> str:
-    kind, kv, fits = choice
+    kind, kv, needs = choice
     name = f"{kind} with {kv} KV heads" if kind == "GQA" else kind
-    return name if fits else "nothing fits"
+    return f"{name}{needs}"
 
 
 def _said(

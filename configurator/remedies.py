@@ -1,0 +1,87 @@
+"""What would make a case fit that does not: each remedy tried, with its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from configurator.core import cost
+from configurator.core.case import Case
+from configurator.core.dtypes import cache_type
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
+from configurator.core.layers import ModelShape, Scope
+from configurator.core.units import format_bytes
+from configurator.explain import with_attention
+
+__all__ = ["remedies"]
+
+
+def remedies(case: Case) -> tuple[str, ...]:
+    """What would make a case that does not fit fit, each tried and with its numbers."""
+    if case.device is None:
+        return ()
+    found: list[str] = []
+    work = case.workload
+
+    def fits(changed: Case) -> bool:
+        return bool(cost.memory(changed).fits)
+
+    longest = cost.max_context(case)
+    if longest > 0:
+        found.append(f"a context of {longest:,} tokens fits with this batch and geometry")
+    batch = int(cost.max_batch(case))
+    if 0 < batch < work.batch:
+        found.append(f"a batch of {batch} fits at {work.context:,} tokens")
+    a = case.attention
+    tries: list[tuple[str, Case]] = []
+    for name in ("fp8", "q4_0"):
+        if work.kv.k.bytes_per_element > cache_type(name).k.bytes_per_element:
+            quantised = replace(work, kv=cache_type(name))
+            tries.append((f"--kv-dtype {name}", replace(case, workload=quantised)))
+    if isinstance(a, GroupedQuery):
+        fewer = [n for n in (4, 2, 1) if n < a.n_kv_heads and a.n_heads % n == 0]
+        tries += [
+            (f"{n} KV head{'s' if n > 1 else ''}", with_attention(case, replace(a, n_kv_heads=n)))
+            for n in fewer
+        ]
+        latent = Latent(d_model=a.d_model, n_heads=a.n_heads, kv_lora_rank=512)
+        if case.shape.arch == "decoder" and cost.params_total(case.shape) >= 1e9:
+            tries.append(("MLA (rank 512)", with_attention(case, latent)))
+    if case.shape.arch == "decoder" and work.context > 4096:
+        tries.append(("--window 4096 --full-every 6", _windowed(case, 4096, 6)))
+        both = replace(_windowed(case, 4096, 6), workload=replace(work, kv=cache_type("fp8")))
+        tries.append(("--window 4096 --full-every 6 --kv-dtype fp8", both))
+    if work.weight_dtype in ("bf16", "fp16", "fp32"):
+        eight = replace(work, weight_dtype="int8")
+        tries.insert(0, ("--weight-dtype int8", replace(case, workload=eight)))
+        light = replace(work, weight_dtype="q4_0", kv=cache_type("fp8"))
+        tries.append(("4-bit weights and an fp8 cache", replace(case, workload=light)))
+    short: list[str] = []
+    for text, changed in tries:
+        if fits(changed):
+            found.append(f"{text} fits: {format_bytes(cost.cache_bytes(changed))} of cache")
+        elif cost.max_context(changed) > max(longest, 0):
+            reach = cost.max_context(changed)
+            short.append(f"{text} reaches {reach:,} tokens, not {work.context:,}")
+    devices = case.device.count
+    for factor in (2, 4, 8, 16, 32):
+        bigger = replace(case.device, count=devices * factor)
+        wide = replace(work, tensor_parallel=work.tensor_parallel * factor)
+        if a.n_heads % wide.tensor_parallel == 0 and fits(
+            replace(case, device=bigger, workload=wide)
+        ):
+            found.append(f"{devices * factor} devices with --tensor-parallel "
+                         f"{wide.tensor_parallel} fit")  # fmt: skip
+            break
+    return tuple(found + short)
+
+
+def _windowed(case: Case, window: int, full_every: int) -> Case:
+    group = case.shape.main
+    full = group.count // full_every
+    groups = (
+        replace(group, count=full),
+        replace(group, count=group.count - full, scope=Scope("window", window)),
+    )
+    shape: ModelShape = replace(case.shape, groups=groups)
+    return replace(case, shape=shape)
