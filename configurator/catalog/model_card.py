@@ -54,6 +54,7 @@ class PublishedModel:
         n_full_layers: layers whose cache grows with the whole context.
         n_local_layers: layers whose cache a window or chunk of ``sliding_window`` bounds.
         local_scope: ``window`` or ``chunk``.
+        beside: what mixes tokens in the same layers beside the attention, such as Mamba2.
         layers: kinds of layers, where the three above do not tell it all.
         attention_bias: ``no``, ``qkv``, ``all``, ``o`` or ``q,v,o``.
         tied: the output head is the embedding.
@@ -99,6 +100,7 @@ class PublishedModel:
     n_full_layers: int = 0
     n_local_layers: int = 0
     local_scope: str = "window"
+    beside: str = ""
     layers: tuple[LayerKind, ...] = ()
     attention_bias: str = "no"
     position: str = ""
@@ -143,6 +145,14 @@ class PublishedModel:
     def is_moe(self) -> bool:
         """A mixture of experts: it names experts, or fewer active parameters than total ones."""
         return is_mixture(self.n_experts, self.active_params, self.published_params)
+
+    @property
+    def plain(self) -> bool:
+        """Every layer keeps the whole context by attention, and nothing else mixes tokens."""
+        full = all(kind.scope == "full" for kind in self.layers)
+        return (
+            full and not self.beside and (bool(self.layers) or self.n_full_layers >= self.n_layers)
+        )
 
     def attention(self) -> Attention:
         """The attention of the usual layer.
