@@ -28,7 +28,7 @@ from configurator.search import PROJECTIONS, Grid, Table, grid, only, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
 
-__all__ = ["Question", "command", "echo", "workload_of"]
+__all__ = ["Question", "command", "echo", "on_front", "workload_of"]
 
 _LATENT_FROM = 4_000_000_000  # below it the list of five names MQA instead of MLA
 _PRECEDENTS = 4
@@ -99,9 +99,9 @@ class Question:
         request, frame = self.request, self.frames[0]
         wish = principles(frame, self.workload, self.device)
         grids = self.grids(frame)
-        table, ranked = self._ranked(grids, frame)
+        table, ranked = self.ranked(grids, frame)
         case = table.case(ranked[0])
-        front = _front(table)
+        front = on_front(table)
         chosen = option(case, on_front=bool(front[ranked[0]]))
         others = self._alternatives(table, ranked, front, case, chosen)
         rules = rule_reports(case)
@@ -130,7 +130,8 @@ class Question:
             version=__version__,
         )
 
-    def _ranked(self, grids: Sequence[Grid], frame: Frame) -> tuple[Table, list[int]]:
+    def ranked(self, grids: Sequence[Grid], frame: Frame) -> tuple[Table, list[int]]:
+        """All candidates inside a frame with their costs, and their rows, best first."""
         table = tabulate(grids)
         wish = principles(frame, self.workload, self.device)
         ranked = [int(i) for i in order(only(table, self.asked), wish)]
@@ -161,14 +162,12 @@ class Question:
             f"{shape}; raise --params, or lower --d-model or --n-layers"
         )
 
-    def _alternatives(
-        self, table: Table, ranked: list[int], front: Any, case: Case, chosen: Option
-    ) -> tuple[Option, ...]:
-        """GQA-8, GQA-4, GQA-2, MHA, MLA (MQA below 4B), then the rest of the front, then depth."""
+    def shortlist(self, table: Table, ranked: list[int], front: np.ndarray) -> list[int]:
+        """Alternatives: GQA-8, GQA-4, GQA-2, MHA, MLA (MQA below 4B), then the rest of the front."""
         picked: list[int] = []
         width = table.d_head[ranked[0]]
         kinds: list[tuple[str, int]] = [("GQA", 8), ("GQA", 4), ("GQA", 2), ("MHA", 0)]
-        small = chosen.recommendation.params_total < _LATENT_FROM
+        small = self.request.params < _LATENT_FROM
         kinds += [("MQA", 1), ("MLA", 0)] if small else [("MLA", 0), ("MQA", 1)]
 
         def matches(i: int, kind: str, kv: int) -> bool:
@@ -182,8 +181,14 @@ class Question:
                 picked.append(rows[0])
         rest = [i for i in ranked[1:] if table.admissible[i] and i not in picked]
         picked += [i for i in rest if front[i]] + [i for i in rest if not front[i]]
+        return picked[: max(0, self.request.top)]
+
+    def _alternatives(
+        self, table: Table, ranked: list[int], front: Any, case: Case, chosen: Option
+    ) -> tuple[Option, ...]:
+        """The shortlist with its costs, then the usual heads at another depth."""
         found = []
-        for i in picked[: max(0, self.request.top)]:
+        for i in self.shortlist(table, ranked, front):
             other = option(table.case(i), on_front=bool(front[i]))
             found.append(replace(other, why_not=why_not(other, chosen, case)))
         return tuple(found) + self._depths(case, chosen)
@@ -229,7 +234,7 @@ def _another(table: Table, ranked: list[int]) -> tuple[str, ...]:
     )
 
 
-def _front(table: Table) -> np.ndarray:
+def on_front(table: Table) -> np.ndarray:
     """Rows that nothing beats in cache, decode time and expected loss, closer values taken as one.
 
     Times within 5 % and losses within 0.002 nats count as equal: far inside both errors, but
