@@ -36,7 +36,11 @@ def decode_work(columns: dict[str, Any], latent: bool) -> tuple[Real, Real]:
 
 
 def prefill_work(columns: dict[str, Any], causal: bool = True) -> tuple[Real, Real]:
-    """Bytes written and read by a prompt's attention in 16 bit, and its FLOPs (half if causal)."""
+    """Bytes of a prompt's keys and values in 16 bit, once, and its FLOPs (half if causal).
+
+    The bytes stand for repacking: kernels bring keys and values into their own order first. A
+    latent is expanded to every head before.
+    """
     query, context, window = columns["query_len"], columns["context"], columns["window"]
     near = np.where(window > 0, np.minimum(window, query), query)
     inside = near * (near + 1) / 2 + (query - near) * near if causal else query * query
@@ -45,7 +49,7 @@ def prefill_work(columns: dict[str, Any], causal: bool = True) -> tuple[Real, Re
     pairs = columns["batch"] * (inside + query * before)
     width = columns["width"]
     return (
-        2.0 * columns["batch"] * query * columns["n_heads"] * width,
+        2.0 * columns["batch"] * query * columns.get("n_kv_heads", columns["n_heads"]) * width,
         2.0 * columns["n_heads"] * width * pairs,
     )
 
