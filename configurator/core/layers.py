@@ -224,7 +224,10 @@ class ModelShape:
 
     @property
     def feed_forward(self) -> FeedForward | None:
-        """The feed-forward of the largest group that has one."""
-        with_ff = [g for g in self.groups if g.feed_forward is not None]
-        main = self.main
-        return main.feed_forward or (with_ff[0].feed_forward if with_ff else None)
+        """The feed-forward that says what the model is: a mixture's where any group has one.
+
+        Mixtures often begin with a few dense layers, so the first group would mislead.
+        """
+        found = [g.feed_forward for g in self.groups if g.feed_forward is not None]
+        mixtures = [ff for ff in found if ff.kind == "moe"]
+        return next(iter(mixtures), None) or self.main.feed_forward or next(iter(found), None)
