@@ -27,12 +27,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# One thread; and the project from anywhere. Both before anything heavy is imported.
+# One thread, said before anything heavy is imported.
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_threads] = "1"
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np  # noqa: E402 - after the threads are set
+from _report import environment, keep, today  # noqa: E402
 
 CHUNK = 1 << 16
 GOAL_ROWS_PER_S = 5e6
@@ -256,7 +256,7 @@ def markdown(report: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--most", type=float, default=1e7, help="largest grid (default 1e7)")
-    parser.add_argument("--output", type=Path, help="write FILE.md and FILE.json")
+    parser.add_argument("--output", type=Path, help="a folder, or a file's name")
     parser.add_argument("--rows", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--layout", default="product", help=argparse.SUPPRESS)
     parser.add_argument("--fronts", type=float, help=argparse.SUPPRESS)
@@ -267,13 +267,11 @@ def main() -> None:
         )
         print(json.dumps(found))
         return
-    from configurator.cli.output import write_whole
-    from configurator.workers import node
 
     sizes = [10**k for k in range(3, 8) if 10**k <= given.most]
     report = {
-        "date": time.strftime("%Y-%m-%d"),
-        "environment": {k: v for k, v in node().items() if k != "host"},
+        "date": today(),
+        "environment": environment(),
         "sizes": [
             child("--layout", layout, "--rows", str(size))
             for layout in ("product", "flat")
@@ -281,11 +279,7 @@ def main() -> None:
         ],
         "fronts": child("--fronts", str(min(given.most, 1e6))),
     }
-    text = markdown(report)
-    print(text)
-    if given.output:
-        write_whole(given.output.with_suffix(".md"), text)
-        write_whole(given.output.with_suffix(".json"), json.dumps(report, indent=1) + "\n")
+    keep("search", report, markdown(report), given.output)
 
 
 if __name__ == "__main__":
