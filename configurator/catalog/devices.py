@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from configurator.catalog.classes import memory_share
+from configurator.catalog.coefficients import class_coefficients
 from configurator.catalog.derive import derived_units
 from configurator.catalog.fields import FIELDS, FIGURES, RATES, checked
 from configurator.core.case import Device
@@ -47,6 +48,7 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Device:
         verified=bool(table.get("verified", False)),
         sources=tuple(table.get("sources", ())),
         note=str(table.get("note", "")),
+        coefficients=class_coefficients(str(table.get("architecture", "")), kind),
         year=int(table.get("year", 0)),
     )
 

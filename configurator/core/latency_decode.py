@@ -1,44 +1,79 @@
 """Time of one layer's decode attention on keys and values per head (MHA, GQA, MQA).
 
-``floor + overlap(memory, items) + split + copy``: launches and prologues that scale with
-1/clock; bytes over the reachable bandwidth; work items in waves over the device's units; the
-merge of a split context. Softmax arithmetic never bounds it and is left out.
+``floor + overlap(flow, prologues) + split + copy``, where ``flow`` is the larger of bytes over
+bandwidth and the pace of the work items, round by round over the device's units. Each mechanism
+was found in timed kernels and survives leaving a whole device out of the fit; softmax never
+bounds decode and is left out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from configurator.core.kernels import Kernel
 from configurator.core.latency_device import Machine
+from configurator.core.latency_parts import Parts, overlap, sharper
 from configurator.core.latency_priors import Coefficients
 from configurator.core.units import Real
 
-__all__ = ["Parts", "decode_parts", "overlap"]
+__all__ = ["Parts", "decode_parts", "from_cache"]
 
 
-@dataclass(slots=True)
-class Parts:
-    """Seconds by cause. ``memory``, ``items`` and ``compute`` overlap in part; the rest adds."""
+def from_cache(m: Machine, rate: float, held: Real, moved: Real, memory: Real) -> Real:
+    """Seconds saved where ``held`` bytes lie in the last-level cache: a sharp step at its size.
 
-    floor: Real
-    memory: Real
-    items: Real
-    compute: Real
-    extra: Real
-    total: Real
-
-
-def overlap(first: Real, second: Real, share: float) -> Real:
-    """Two times that hide each other in part: their sum less ``share`` of the harmonic term.
-
-    Close to a norm of power 1.4 at ``share`` 0.72, monotonic in both, and without a power.
+    The step is a power of 16, taken by squaring, of what the working set fills.
     """
-    total = first + second
-    return total - share * first * second / (total + 1e-30)
+    if not m.cache_bytes:
+        return 0.0 * memory
+    fill = np.minimum(held / (m.cache_share * m.cache_bytes), 16.0)
+    for _ in range(4):
+        fill = fill * fill
+    return (memory - np.minimum(moved / rate, memory)) / (1 + fill)
+
+
+def _flow(m: Machine, c: Coefficients, fits: float, work: Real, memory: Real, solo: Real) -> Real:
+    """``work`` items in rounds of ``fits`` per unit: bytes or the items' own pace, the slower.
+
+    A last round that is not full still takes as long as its items; a unit takes up as many as
+    fit at once, so the last round is stacked too unless all items have a unit to themselves.
+    """
+    each = memory / work
+    if fits == 1.0:
+        rounds = np.floor(work / m.units)
+        left = work - rounds * m.units
+        last = np.where(left > 0, sharper(left * each, solo), 0.0)
+        return rounds * sharper(m.units * each, solo) + last
+    slots = m.units * fits
+    rounds = np.floor(work / slots)
+    left = work - rounds * slots
+    stacked = (1 + (fits - 1) * c("decode.stack")) * solo
+    pace = np.where((rounds == 0) & (left <= m.units), solo, stacked)
+    last = np.where(left > 0, sharper(left * each, pace), 0.0)
+    return rounds * sharper(slots * each, stacked) + last
+
+
+def _tile_clocks(k: Kernel, m: Machine, c: Coefficients, width: Real) -> Real:
+    """Clocks of one key in one work item: its values taken in, and the padded tile's products."""
+    per_value = 1 / c("decode.item_rate")
+    if not k.scalar:
+        per_value += 2 * k.row_tile / (m.flops_per_unit_clock * c("decode.tile_compute"))
+    clocks = width * per_value
+    if c.narrow and k.wide_narrow < 1 << 20:
+        clocks = clocks * np.where(width >= 2 * k.wide_narrow, c("decode.wide"), 1.0)
+    return clocks
+
+
+def _tiles(k: Kernel, width: Real, keys: Real, windowed: Any) -> tuple[Real, Real]:
+    """Tiles of keys in one item, and keys in a tile; a window cuts its last tile."""
+    small, middle, large = k.key_tiles
+    size: Real = float(middle)
+    if small != large:
+        size = np.where(width <= 128, small, np.where(width <= 256, middle, large))
+    tiles = np.ceil(keys / size)
+    return (tiles if not k.splits else tiles + windowed), size
 
 
 def decode_parts(
@@ -57,53 +92,70 @@ def decode_parts(
     warm: bool,
 ) -> Parts:
     """Columns of one kernel family: ``width`` is key plus value width, ``kv_bytes`` per token."""
-    us = 1e-6 / m.clock_ghz
     group = n_heads / n_kv_heads
     windowed = (window > 0) & (window < context)
-    keys = np.where(windowed, np.minimum(window, context), context)
-    folded = np.ones(np.shape(group + 0 * windowed), bool)
-    if not k.folds_single:
-        folded = folded & (group > 1)
-    if not k.folds_window:
-        folded = folded & ~(window > 0)
-    folded = folded & (group <= k.max_group)
-    rows = np.ceil(group * query_len / k.row_tile)
-    items = batch * np.where(folded, n_kv_heads * rows, n_heads)
-    tiles = np.ceil(keys / 128) + windowed
-    may_split = folded if k.splits else np.zeros_like(folded)
-    splits: Any = np.where(
-        may_split & (items < 0.8 * m.units),
-        np.clip(np.floor(m.units / items), 1, tiles),
-        1.0,
-    )
-    waves = np.where(
-        (splits == 1) & (items < 4 * m.units),
-        np.ceil(items / m.units),
-        np.maximum(items * splits / m.units, 1.0),
-    )
+    keys = np.where(windowed, window, context)
+    heads = n_kv_heads * np.ceil(group * query_len / k.row_tile) if k.folds else n_heads
+    items = batch * heads
+    tiles, tile = _tiles(k, width, keys, windowed)
+    splits: Any = 1.0
+    if k.splits:
+        most = np.maximum(np.minimum(np.floor(m.units / items), tiles), 1.0)
+        splits = np.where(items < 0.8 * m.units, most, 1.0)
+    work = items * splits
+    solo = np.ceil(tiles / splits) * tile * _tile_clocks(k, m, c, width) / m.clock
+    if k.spreads_window:
+        scattered = np.minimum(items * np.ceil(context / 256), 4 * m.units)
+        work = np.where(windowed, np.maximum(items, scattered), work)
+        solo = np.where(windowed, 0.0, solo)
+
     stream = batch * keys * kv_bytes
-    queries = 2.0 * query_len * batch * n_heads * width
-    moved = stream + queries
-    memory = moved / (c("decode.share") * m.bandwidth)
-    cache_rate = c("decode.cache_bytes_per_clock") * m.units * m.clock_ghz * 1e9
-    if warm and m.cache_bytes:
-        fill = moved / (m.cache_share * m.cache_bytes)
-        fill = np.minimum(fill, 100.0) ** 16
-        memory = memory + (moved / cache_rate - memory) / (1 + fill)
-    memory = memory + np.where(folded, 0.0, (group - 1) * stream / cache_rate)
-    item = c("decode.item_us_ghz") * us
-    rate: Any = c("decode.rate_bytes") if k.capped else 1e9
-    full = items * splits >= m.units / 2
-    free = np.maximum(rate, 3 * m.bandwidth / (m.units * m.clock_ghz * 1e9))
-    rate = np.where(full, free, rate)
-    each = np.ceil(tiles / splits) * 128 * 2 * width / rate / (m.clock_ghz * 1e9)
-    work = waves * (item + each)
-    floor = (c("decode.floor_us") * 1e-6 + c("decode.floor_us_ghz") * us) * c("decode.floor")
-    extra = np.where(
-        splits > 1, (c("decode.split_us_ghz") + c("decode.merge_us_ghz") * splits) * us, 0.0
-    )
+    moved = stream + 2.0 * query_len * batch * n_heads * width
+    rate = c("decode.cache_rate") * m.units * m.clock
+    memory = moved / (min(c("decode.share"), 0.98) * m.bandwidth)
+    if warm:
+        saved = from_cache(m, rate, moved, moved, memory)
+        memory = memory - np.where(group > k.large_group, 0.0, saved)
+    if not k.folds and not k.scalar:  # the group's other heads read the same keys again, from cache
+        memory = memory + (group - 1) * stream / rate
+    fits = max(1.0, m.shared_kib // k.smem_kib)
+    flow = _flow(m, c, fits, work, memory, solo) if k.capped else memory
+
+    waves = work / (m.units * fits)
+    prologues = c("decode.item_us_ghz") * m.us * np.where(waves < 4, np.ceil(waves), waves + 0.5)
+    floor = (c("decode.floor_us") * 1e-6 + c("decode.floor_us_ghz") * m.us) * c("decode.floor")
+    extra = _extra(k, m, c, splits, batch, n_heads, n_kv_heads, query_len, width, rate)
+    total = floor + overlap(flow, prologues, c("decode.hidden")) + extra
+    if not warm:
+        total = np.maximum(total, moved / m.bandwidth)
+    return Parts(floor, flow, prologues, 0.0, extra, total)
+
+
+def _extra(
+    k: Kernel,
+    m: Machine,
+    c: Coefficients,
+    splits: Any,
+    batch: Any,
+    n_heads: Any,
+    n_kv_heads: Any,
+    query_len: Any,
+    width: Any,
+    rate: float,
+) -> Real:
+    """Second steps: the merge of a split context, copies, slow paths of some shapes."""
+    extra: Real = 0.0
+    if k.splits:
+        merge = (c("decode.split_us_ghz") + c("decode.merge_us_ghz") * splits) * m.us
+        partial = splits * batch * n_heads * query_len * width * 4.0  # fp32, written and read
+        extra = np.where(splits > 1, merge + partial / rate, 0.0)
     if k.copies:
-        copied = folded & (batch > 1) & (n_kv_heads > 1)
-        extra = extra + np.where(copied, c("decode.copy_us_ghz") * us, 0.0)
-    total = floor + overlap(memory, work, c("decode.overlap")) + extra
-    return Parts(floor, memory, work, 0.0, extra, total)
+        copied = (batch > 1) & (n_kv_heads > 1)
+        extra = extra + np.where(copied, c("decode.copy_us_ghz") * m.us, 0.0)
+    if k.odd_d_head:
+        odd = width == 2 * k.odd_d_head
+        extra = extra + np.where(odd, c("decode.odd_us_ghz") * m.us, 0.0)
+    if k.large_group < 1 << 20:
+        large = (n_heads > k.large_group * n_kv_heads) & (width >= 256)
+        extra = extra + np.where(large, c("decode.odd_us_ghz") * m.us, 0.0)
+    return extra

@@ -1,6 +1,6 @@
 """Attention time on devices of a class nobody timed: a floor, bytes and FLOPs, shares by class.
 
-Only good for ranking geometries on one device; the error may be a factor of 3 to 8.
+Only good for ranking geometries on one device; the time itself may be off by a factor of 3 to 8.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from configurator.core.latency_decode import Parts, overlap
 from configurator.core.latency_device import Machine
+from configurator.core.latency_parts import Parts, overlap
 from configurator.core.latency_priors import Coefficients
 
 __all__ = ["roofline_parts"]
@@ -32,18 +32,17 @@ def roofline_parts(
     if latent and phase == "decode":
         widths = columns["latent"] + columns["value"]
     if phase == "decode":
-        pairs, reread = batch * keys * query, 1.0
+        pairs, passes = batch * keys * query, 1.0
     else:
-        ends = np.minimum(window, query) if np.any(window > 0) else query
-        triangle = query * (query + 1) / 2 if causal else query * query
-        inside = np.where(window > 0, ends * (ends + 1) / 2 + (query - ends) * ends, triangle)
-        pairs = batch * (inside + query * np.minimum(context - query, keys))
-        reread = 2.0
+        near = np.where(window > 0, np.minimum(window, query), query)
+        inside = near * (near + 1) / 2 + (query - near) * near if causal else query * query
+        earlier = np.minimum(np.maximum(context - query, 0), keys)
+        pairs, passes = batch * (inside + query * earlier), 2.0  # written, and read again
     flops = 2 * columns["n_heads"] * widths * pairs
-    moved = reread * batch * np.minimum(keys + 0 * query, context) * columns["kv_bytes"]
+    moved = passes * batch * keys * columns["kv_bytes"]
     moved = moved + 2 * query * batch * columns["n_heads"] * widths
-    memory = moved / (c.get("roofline.share", 0.6) * m.bandwidth)
-    compute = flops / (c.get("roofline.compute", 0.35) * m.peak) if m.peak else flops * np.nan
-    floor = c.get("roofline.floor_us", 10.0) * 1e-6
+    memory = moved / (c("roofline.share") * m.bandwidth)
+    compute = flops / (c("roofline.compute") * m.peak) if m.peak else flops * np.nan
+    floor = c("roofline.floor_us") * 1e-6
     total = floor + overlap(memory, compute, 0.72)
-    return Parts(floor, memory, 0.0, compute, 0.0, total)
+    return Parts(floor, memory, 0.0 * memory, compute, 0.0, total)

@@ -140,7 +140,7 @@ def _attention(case: Case, shape: ModelShape, device: Device, c: Coefficients, p
 
 
 def _step(case: Case, device: Device, phase: str) -> StepParts:
-    c = Coefficients(device, "", False)
+    c = Coefficients(device)
     shape = _decoding(case.shape) if phase == "decode" else case.shape
     inside = replace(case, shape=shape)
     work = case.workload
