@@ -133,6 +133,7 @@ def test_types_without_arithmetic_are_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 def test_compiled_formulations_give_the_reference():
     p = make(SHAPES["gqa"], cache_type("fp32"), batch=1, context=512)
     for form in formulations(False):
