@@ -223,6 +223,25 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         assert process.wait(timeout=120) == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "configurator", "skill"],
+            stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == f"error: output: {os.strerror(errno.ENOSPC)}\n"
+
+
+def test_closed_streams_are_no_error() -> None:
+    words = [sys.executable, "-m", "configurator", "models", "llama-3-8b"]
+    line = " ".join(words)
+    assert subprocess.run(["sh", "-c", f"{line} >&-"], cwd=ROOT, timeout=120).returncode == 0
+    assert subprocess.run(["sh", "-c", f"{line} 2>&-"], cwd=ROOT, timeout=120,
+                          stdout=subprocess.DEVNULL).returncode == 0  # fmt: skip
+
+
 def test_an_ascii_terminal_shows_a_mark_and_no_traceback() -> None:
     done = run("models", "mistral", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0

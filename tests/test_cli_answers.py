@@ -181,6 +181,19 @@ def test_targets_list_search_and_show(capsys: pytest.CaptureFixture[str]) -> Non
     assert as_json(capsys, "targets 4xh100-sxm")["count"] == 4
 
 
+def test_this_machine_is_a_target_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # no profile: nothing was measured
+    shown = as_json(capsys, "targets host")
+    assert shown["name"] == "host"
+    assert shown["figures"]["memory_gib"]["verified"] is True
+    assert shown["figures"]["bandwidth_gb_s"]["verified"] is False
+    assert "calibrate" in answer(capsys, "targets host")
+    report = as_json(capsys, "recommend --params 125M --context 1k --target host")
+    assert report["memory"]["capacity_bytes"] == shown["memory_bytes"]
+
+
 def test_an_unverified_target_is_marked_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     assert "rtx-3060-12gb *" in answer(capsys, "targets 3060")
     assert "*" in answer(capsys, "targets rtx-3060")

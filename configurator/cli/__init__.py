@@ -28,19 +28,40 @@ _CLICK_ERROR = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "Clic
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Never raises but for ``SystemExit``."""
     given = list(sys.argv[1:] if args is None else args)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal without a letter shows ?, not a traceback
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     try:
         code = _run(given or ["--help"])
-        sys.stdout.flush()
     except BrokenPipeError:
         code = 0
     except KeyboardInterrupt:
-        return _say("interrupted", 130)
-    if code == 0 and _pipe_closed():
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _say("interrupted", 130)
+    return _flushed(code)
+
+
+def _prepare_streams() -> None:
+    """Closed streams swallow what is written; a letter that a terminal lacks becomes ``?``."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell: >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _flushed(code: int) -> int:
+    """Write out what is buffered, so that Python has nothing left to fail on at its exit."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+    except OSError as error:
+        _discard_stdout()
+        return _say(f"error: output: {error.strerror or error}", 2)
     return code
+
+
+def _discard_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(args: list[str]) -> int:
@@ -55,7 +76,7 @@ def _run(args: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _say(f"error: {error.filename or 'input/output'}: {error.strerror or error}", 2)
+        return _say(f"error: {error.filename or 'output'}: {error.strerror or error}", 2)
     except Exception as error:
         return _unexpected(error)
     return result if isinstance(result, int) and not isinstance(result, bool) else 0
@@ -84,16 +105,6 @@ def _unexpected(error: Exception) -> int:
 def _say(message: str, code: int) -> int:
     print(message, file=sys.stderr)
     return code
-
-
-def _pipe_closed() -> bool:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return False
 
 
 def _program() -> str:

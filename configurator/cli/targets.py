@@ -41,6 +41,10 @@ def targets(
     short: dict[str, list[str]] = {}
     for alias, full in aliases().items():
         short.setdefault(full, []).append(alias)
+    if text is not None and text.strip().casefold() == "host":
+        here = _host()
+        deliver(here, lambda: _one(here), chosen, output)
+        return
     if text is None:
         found = list(every)
     elif text in names() or text in aliases() or text.endswith(".toml"):
@@ -58,6 +62,39 @@ def targets(
     rows = [every[n] for n in found]
     value = {"targets": [describe(d.name) for d in rows]} if chosen == "json" else None
     deliver(value, lambda: _list(rows, short), chosen, output)
+
+
+def _host() -> dict[str, Any]:
+    """This machine in the form of a catalog entry; measured once ``calibrate`` has run."""
+    from configurator.host import host_device, load_profile
+    from configurator.target import describe
+
+    device = host_device()
+    profile = load_profile()
+    basis = "calibrated" if profile else "class prior or catalog"
+    figures = {
+        "memory_gib": (device.memory_bytes / 2**30, "GiB"),
+        "bandwidth_gb_s": (device.bandwidth_bytes_per_s / 1e9, "GB/s"),
+    }
+    for dtype, rate in device.flops_per_s.items():
+        figures[f"{dtype}_dense_tflops"] = (rate / 1e12, "10^12 operations/s, dense")
+    note = device.note or ("" if profile else "run `mha-configurator calibrate` to measure it")
+    return {
+        **describe(device),
+        "aliases": [],
+        "vendor": device.vendor,
+        "architecture": device.architecture,
+        "note": note,
+        "figures": {
+            name: {
+                "value": round(value, 3),
+                "unit": unit,
+                "basis": "detected" if name == "memory_gib" else basis,
+                "verified": name == "memory_gib" or bool(profile),
+            }
+            for name, (value, unit) in figures.items()
+        },
+    }
 
 
 def _counted(text: str) -> list[str]:
