@@ -89,9 +89,10 @@ def bench(
     from configurator.bench.sweep import document, rows_file, run
     from configurator.bench.whole import check_cache
     from configurator.bench.words import bench_document
-    from configurator.cli.output import deliver, form
+    from configurator.cli.output import deliver, form, write_whole
     from configurator.core.units import parse_seconds
     from configurator.render.json import plain
+    from configurator.render.markdown import to_markdown
 
     chosen = form(format, output)
     how = {key: given.pop(key, None) for key in ("on", "shard", "budget", "resume")}
@@ -115,8 +116,14 @@ def bench(
             keep=keep, progress=told,
         )  # fmt: skip
     found = document(results, asked=asked, command=command, cache=plain(whole))
-    pictures = _pictures(found["rows"], output) if chosen in ("markdown", "html") else []
-    deliver(found, lambda: bench_document(found, pictures), chosen, output)
+    pictures = _pictures(found["rows"], output) if chosen in ("markdown", "html") else {}
+    if chosen == "markdown" and output is not None and pictures:
+        text = to_markdown(bench_document(found))
+        text += "".join(f"\n![{title}]({name})\n" for name, title in pictures.items())
+        write_whole(Path(output), text)
+        print(f"wrote {output}", file=sys.stderr)
+    else:
+        deliver(found, lambda: bench_document(found, tuple(pictures)), chosen, output)
     if keep is not None and how["shard"]:
         print(f"rows are in {keep}: join the parts with merge", file=sys.stderr)
     elif keep is not None:
@@ -192,21 +199,27 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         )
 
 
-def _pictures(rows: list[dict[str, Any]], output: str | None) -> list[str]:
-    """Draw what can be drawn beside the report; without matplotlib or a file there are none."""
+def _pictures(rows: list[dict[str, Any]], output: str | None) -> dict[str, str]:
+    """Draw what can be drawn beside the report: file names and titles.
+
+    Without matplotlib, or without a file to stand beside, there are none.
+    """
     if output is None:
-        return []
+        return {}
     from configurator.cli.output import write_whole
     from configurator.core.errors import UsageError
     from configurator.render.plots import latency_vs_context, predicted_vs_measured
 
-    drawn = []
-    for name, draw in (("predicted", predicted_vs_measured), ("latency", latency_vs_context)):
+    drawn = {}
+    for name, title, draw in (
+        ("predicted", "Predicted against measured", predicted_vs_measured),
+        ("latency", "Decode latency against context", latency_vs_context),
+    ):
         path = Path(output).with_suffix(f".{name}.svg")
         try:
-            write_whole(path, draw(rows))
+            write_whole(path, draw(rows, title))
         except (MissingExtra, UsageError) as error:
             print(f"note: no picture: {error}", file=sys.stderr)
-            break
-        drawn.append(path.name)
+            continue
+        drawn[path.name] = title
     return drawn
