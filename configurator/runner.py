@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from configurator.core.errors import UsageError
-from configurator.rows import Row, RowFile, Run, Shard, canonical, key_of, parse_shard
+from configurator.rows import Row, RowFile, Run, Shard, canonical, key_of, parse_shard, read_rows
 from configurator.workers import Outcome, Task, Work, here, local, name_of
 
 __all__ = ["DEFAULT_ON", "parse_on", "run_map"]
@@ -131,13 +131,20 @@ def run_map(
                 if progress:
                     progress(row, len(rows), len(mine))
         except KeyboardInterrupt:
-            kept = f"kept in {file.path}; --resume {file.path} goes on" if file else "not kept"
-            count = f"{len(rows)} of {len(mine)} rows"
-            print(f"interrupted: {count} {kept}", file=sys.stderr)
+            print(f"interrupted: {_kept(file, mine, len(rows))}", file=sys.stderr)
             raise
     reason = f"not started: the budget of {budget_s:g} s was spent" if budget_s else ""
     skipped = Outcome(status="skipped", reason=reason, attempts=0)
     return [rows.get(t.key) or _row(run, t, part, skipped) for t in mine]
+
+
+def _kept(file: RowFile | None, mine: list[Task], done: int) -> str:
+    """What an interrupted run leaves; the file is asked, as a row may be just written."""
+    if file is None:
+        return f"{done} of {len(mine)} rows were done and are not kept; --resume FILE keeps them"
+    there = {row["key"] for row in read_rows(file.path)[0]}
+    count = sum(task.key in there for task in mine)
+    return f"{count} of {len(mine)} rows kept in {file.path}; --resume {file.path} goes on"
 
 
 def _version() -> str:
