@@ -1,0 +1,156 @@
+"""Keep what a long run has finished, and pick it up again after Ctrl-C.
+
+One file holds the finished runs and the state of the one in progress. It is read with torch's
+``weights_only`` loader, which accepts tensors and plain values and runs no code from the file.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from zipfile import is_zipfile
+
+import torch
+
+from configurator.core.errors import UsageError
+
+__all__ = ["Checkpoint", "StopRequest", "Stopped", "stop_on_interrupt"]
+
+_FORMAT = "mha-configurator training checkpoint 1"
+
+
+class Stopped(KeyboardInterrupt):
+    """A run was asked to stop and its state is kept; ``path`` says where (None: nowhere)."""
+
+    def __init__(self, path: Path | None, label: str, step: int) -> None:
+        super().__init__(f"stopped in {label} after step {step}")
+        self.path, self.label, self.step = path, label, step
+
+
+class StopRequest:
+    """Whether somebody asked for a stop; the training loop looks between two steps."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[StopRequest]:
+    """Turn the first Ctrl-C into a request, so that no step is cut in half; the second one kills.
+
+    Outside the main thread signals cannot be caught, and the request is never set.
+    """
+    request = StopRequest()
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        if request.requested:
+            raise KeyboardInterrupt
+        request.requested = True
+
+    try:
+        before = signal.signal(signal.SIGINT, ask)
+    except ValueError:
+        yield request
+        return
+    try:
+        yield request
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Checkpoint:
+    """Finished runs by name, and the unfinished one; on disk only when there is a ``path``.
+
+    Args:
+        path: the file; None keeps everything in memory.
+        settings: what the runs depend on. A file made with other settings is refused, so that
+            two different experiments are never mixed.
+    """
+
+    def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
+        self.path = path
+        self.settings = dict(settings)
+        self.finished: dict[str, dict[str, Any]] = {}
+        self.current: dict[str, Any] | None = None
+
+    @classmethod
+    def resume(cls, path: Path, settings: Mapping[str, Any]) -> Checkpoint:
+        """Read ``path``; raises ``UsageError`` where it is not such a file or of another run."""
+        content = _read(path)
+        kept = cls(path, settings)
+        for name, value in kept.settings.items():
+            if content["settings"].get(name) != value:
+                raise UsageError(
+                    f"--resume {path} was made with {name}={content['settings'].get(name)!r}, this "
+                    f"run has {value!r}; repeat the first command's options or start a new file"
+                )
+        kept.finished, kept.current = content["finished"], content["current"]
+        return kept
+
+    def state_of(self, label: str) -> dict[str, Any] | None:
+        """The state in which run ``label`` was left, if it is the unfinished one."""
+        if self.current is not None and self.current["label"] == label:
+            return self.current
+        return None
+
+    def finish(self, label: str, result: dict[str, Any]) -> None:
+        """Record a finished run (plain values only) and forget its state."""
+        self.finished[label] = result
+        self.current = None
+        self.write()
+
+    def write(self) -> None:
+        """Put it on disk, whole or not at all."""
+        if self.path is None:
+            return
+        content = {
+            "format": _FORMAT,
+            "settings": self.settings,
+            "finished": self.finished,
+            "current": self.current,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                torch.save(content, file)
+            os.replace(name, self.path)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise UsageError(f"--resume {path}: no such file; leave --resume out to start anew")
+    # Anything that torch's own format, a zip, cannot hold is refused before it is parsed.
+    content: Any = None
+    if is_zipfile(path):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                content = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception:  # however it is broken, it is not ours
+            content = None
+    if not _is_ours(content):
+        raise UsageError(f"--resume {path} is not a checkpoint of this program")
+    found: dict[str, Any] = content
+    return found
+
+
+def _is_ours(content: Any) -> bool:
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        return False
+    current = content.get("current")
+    return (
+        isinstance(content.get("settings"), dict)
+        and isinstance(content.get("finished"), dict)
+        and (current is None or (isinstance(current, dict) and "label" in current))
+    )

@@ -1,0 +1,231 @@
+"""The test hook: train the two-layer version of a recommendation, and a one-layer control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from configurator.core.errors import UsageError
+from configurator.probe.checkpoint import Checkpoint, StopRequest
+from configurator.probe.device import environment, pick_device
+from configurator.probe.model import build
+from configurator.probe.shrink import Geometry, Shrunk, attention_of, describe, shrink
+from configurator.probe.task import Task, task
+from configurator.probe.train import Progress, Recipe, Run, train
+
+__all__ = ["CONTROL_LAYERS", "LAYERS", "THRESHOLD", "ProbeResult", "run"]
+
+THRESHOLD = 0.95
+LAYERS = 2
+CONTROL_LAYERS = 1
+_STOP_AT = 0.98
+"""Training ends a little above the threshold, so that fresh rows do not fall back under it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """What came out. ``accuracy`` is the worst seed's, on rows that decided nothing.
+
+    Attributes:
+        task: the task's name.
+        accuracy: held-out accuracy of the worst seed, 0 to 1.
+        steps: training steps of the slowest seed.
+        seconds: all runs together, control included.
+        control_accuracy: the same for one layer, trained for the whole budget of steps.
+        passed: every seed reached the threshold, and the control did not where it must not.
+        verdict: the same in a sentence.
+        curve: one entry per run: ``seed``, ``layers``, and lists of steps, losses, accuracies.
+        geometry: the attention that was trained.
+        shrunk: what was cut from the one asked for.
+        threshold: the accuracy asked for.
+        task_about: the task in a line.
+        seeds: the seeds trained.
+        environment: versions and machine.
+    """
+
+    task: str
+    accuracy: float
+    steps: int
+    seconds: float
+    control_accuracy: float
+    passed: bool
+    verdict: str
+    curve: tuple[dict[str, Any], ...]
+    geometry: dict[str, Any]
+    shrunk: str
+    threshold: float
+    task_about: str
+    seeds: tuple[int, ...]
+    environment: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values with the keys of the JSON document."""
+        return asdict(self) | {"curve": list(self.curve), "seeds": list(self.seeds)}
+
+
+def run(
+    source: object,
+    *,
+    task: str | Task = "induction",
+    seeds: int | Sequence[int] = 2,
+    steps: int = 500,
+    device: str = "auto",
+    full_width: bool | None = None,
+    resume: Path | None = None,
+    keep: Path | None = None,
+    stop: StopRequest | None = None,
+    watch: Callable[[Progress], None] | None = None,
+) -> ProbeResult:
+    """Train the two-layer version of ``source`` on a synthetic task, and the one-layer control.
+
+    A model that misses the threshold is reported as such; nothing is tried again. On a CPU the
+    result is a function of the arguments and the torch version; a GPU may differ in last digits.
+
+    Args:
+        source: a report of ``recommend``, a recommendation, or an attention geometry.
+        task: ``induction``, ``recall``, ``copy``, or a task of one's own.
+        seeds: how many seeds (0, 1, ...), or which ones.
+        steps: the most steps a model may take; the control takes them all.
+        device: ``auto``, ``cpu``, ``cuda``, ``mps``.
+        full_width: train the geometry as it is; by default only on a GPU.
+        resume: a checkpoint to go on from.
+        keep: where a stopped run leaves its checkpoint.
+        stop: asked between steps whether to stop.
+        watch: told the live loss after every step.
+
+    Raises:
+        UsageError: for an unknown task or device, or a geometry that cannot be built.
+        Stopped: after ``stop`` was requested; its state is in ``keep``.
+    """
+    chosen = _task(task)
+    seeds = _seeds(seeds)
+    if steps < 1:
+        raise UsageError(f"steps is {steps}; it must be at least 1")
+    device = pick_device(device)
+    attention = attention_of(source)
+    whole = device.startswith("cuda") if full_width is None else full_width
+    shrunk = _as_it_is(attention) if whole else shrink(attention)
+    recipe = recipe_for(shrunk.attention)
+    settings = {
+        "task": chosen.name,
+        "steps": steps,
+        "geometry": describe(shrunk.attention),
+        "fields": asdict(shrunk.attention),
+    }
+    kept = Checkpoint.resume(resume, settings) if resume else Checkpoint(keep, settings)
+
+    def trained(seed: int, layers: int, recipe: Recipe) -> Run:
+        label = f"{layers} layer{'s' * (layers > 1)}, seed {seed}"
+        if label in kept.finished:
+            return Run.from_dict(kept.finished[label])
+        model = build(
+            shrunk.attention, layers=layers, vocab_size=chosen.vocab_size, seed=seed, device=device
+        )
+        done = train(
+            model,
+            chosen,
+            label=label,
+            seed=seed,
+            steps=steps,
+            recipe=recipe,
+            device=device,
+            kept=kept,
+            stop=stop,
+            watch=watch,
+        )
+        kept.finish(label, done.to_dict())
+        return done
+
+    runs = [trained(seed, LAYERS, recipe) for seed in seeds]
+    # The control gets the whole budget: nobody can say that it was stopped too early to learn.
+    control = trained(seeds[0], CONTROL_LAYERS, replace(recipe, stop_at=2.0))
+    return _judge(chosen, shrunk, seeds, runs, control, environment(device))
+
+
+def recipe_for(attention: Geometry) -> Recipe:
+    """The recipe that works at this width: the rate falls as one over its square root."""
+    rate = 3e-3 * min(1.0, (64 / attention.d_model) ** 0.5)
+    return Recipe(learning_rate=rate, stop_at=_STOP_AT)
+
+
+def _judge(
+    task: Task,
+    shrunk: Shrunk,
+    seeds: Sequence[int],
+    runs: Sequence[Run],
+    control: Run,
+    environment: dict[str, Any],
+) -> ProbeResult:
+    worst = min(runs, key=lambda r: r.accuracy)
+    learned = worst.accuracy >= THRESHOLD
+    control_learned = control.accuracy >= THRESHOLD
+    passed = learned and not (control_learned and task.one_layer_fails)
+    return ProbeResult(
+        task=task.name,
+        accuracy=worst.accuracy,
+        steps=max(r.steps for r in runs),
+        seconds=sum(r.seconds for r in (*runs, control)),
+        control_accuracy=control.accuracy,
+        passed=passed,
+        verdict=_verdict(task, worst, control, len(seeds)),
+        curve=(*(_curve(r, LAYERS) for r in runs), _curve(control, CONTROL_LAYERS)),
+        geometry=asdict(shrunk.attention) | {"projection": shrunk.attention.projection},
+        shrunk=shrunk.said,
+        threshold=THRESHOLD,
+        task_about=task.about,
+        seeds=tuple(seeds),
+        environment=environment,
+    )
+
+
+def _verdict(task: Task, worst: Run, control: Run, n_seeds: int) -> str:
+    scope = f"the worse of {n_seeds} seeds" if n_seeds > 1 else f"seed {worst.seed}"
+    if worst.accuracy < THRESHOLD:
+        return (
+            f"missed: two layers reach {worst.accuracy:.1%} on {task.name} ({scope}) within "
+            f"{worst.steps} steps; {THRESHOLD:.0%} was asked for"
+        )
+    text = f"two layers reach {worst.accuracy:.1%} on {task.name} ({scope})"
+    if control.accuracy < THRESHOLD:
+        return f"passed: {text}; one layer stays at {control.accuracy:.1%}, as it must"
+    if task.one_layer_fails:
+        return (
+            f"missed: {text}, but so does one layer ({control.accuracy:.1%}), which cannot be: "
+            "the task did not test what it should"
+        )
+    return (
+        f"passed: {text}; one layer reaches {control.accuracy:.1%} too, so this task tells "
+        "nothing about depth"
+    )
+
+
+def _curve(run: Run, layers: int) -> dict[str, Any]:
+    return {
+        "seed": run.seed,
+        "layers": layers,
+        "params": run.params,
+        "final_accuracy": run.accuracy,
+        "step": [p.step for p in run.curve],
+        "train_loss": [p.train_loss for p in run.curve],
+        "loss": [p.loss for p in run.curve],
+        "accuracy": [p.accuracy for p in run.curve],
+    }
+
+
+def _as_it_is(attention: Geometry) -> Shrunk:
+    return Shrunk(attention=attention, said=f"{describe(attention)}: full width", cut=False)
+
+
+def _task(chosen: str | Task) -> Task:
+    return chosen if isinstance(chosen, Task) else task(chosen)
+
+
+def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not chosen or min(chosen) < 0 or len(set(chosen)) != len(chosen):
+        raise UsageError(
+            f"seeds is {seeds!r}; give a count of at least 1, or distinct numbers >= 0"
+        )
+    return chosen

@@ -1,0 +1,183 @@
+"""How many heads for a given width? One width, 1 to 16 heads, on copy and on induction.
+
+Heads split the same width, so parameters and arithmetic stay equal: only the number of places
+that a token can look at changes, and with it the width that each look has (d_head).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from configurator import __version__
+from configurator.core.errors import UsageError
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.probe.device import environment, pick_device
+from configurator.probe.task import task
+from configurator.probe.train import Recipe, Run
+from configurator.render.curves import Panel
+from configurator.study.bands import differ, loss_band, mean_loss, noise, spread
+from configurator.study.result import Study
+from configurator.study.sweep import Arm, Effort, Sweep
+
+__all__ = ["D_MODEL", "HEADS", "judge", "study_heads"]
+
+D_MODEL = 64
+HEADS = (1, 2, 4, 8, 16)
+_TASKS = {"copy": (1, 150), "induction": (2, 400)}
+"""Layers and steps by task: copy needs one layer; induction cannot be done with one."""
+
+Losses = dict[int, list[float]]
+
+
+def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 64) -> Study:
+    """Train every head count on both tasks and say what more heads do.
+
+    Args:
+        effort: seeds, steps (for each task), device, checkpoints.
+        heads: head counts; each must divide 64.
+        rows: rows in a training step.
+
+    Raises ``UsageError`` for a head count that does not divide the width.
+    """
+    wrong = [h for h in heads if h < 1 or D_MODEL % h or (D_MODEL // h) % 2]
+    if wrong:
+        raise UsageError(f"heads {wrong[0]} must divide {D_MODEL} into an even width of a head")
+    device = pick_device(effort.device)
+    arms = {
+        (name, n_heads): Arm(
+            name=f"{name}, {n_heads} head{'s' * (n_heads > 1)}",
+            attention=GroupedQuery(
+                d_model=D_MODEL, n_heads=n_heads, n_kv_heads=n_heads, d_head=D_MODEL // n_heads
+            ),
+            layers=layers,
+            data=task(name),
+            vocab_size=task(name).vocab_size,
+            steps=effort.steps or steps,
+            recipe=Recipe(
+                eval_every=10 if name == "copy" else 20, rows=rows, held_out_rows=2 * rows
+            ),
+        )
+        for name, (layers, steps) in _TASKS.items()
+        for n_heads in heads
+    }
+    settings: dict[str, Any] = {"study": "heads", "heads": list(heads), "rows": rows}
+    sweep = Sweep()
+    sweep.train(list(arms.values()), effort, device, settings)
+    runs = {key: sweep.runs[arm.name] for key, arm in arms.items()}
+    losses = {
+        name: {h: [mean_loss(run) for run in runs[name, h]] for h in heads} for name in _TASKS
+    }
+    sentences = {name: judge(losses[name]) for name in _TASKS}
+    return Study(
+        study="heads",
+        title=f"number of heads at a width of {D_MODEL}",
+        question="Width fixed, does splitting it into more heads help, flatten or hurt?",
+        answer=" ".join(f"{name.capitalize()}: {said[0]}" for name, said in sentences.items()),
+        findings=tuple(f"{name}: {s}" for name, said in sentences.items() for s in said[1:]),
+        limits=(
+            "Mean loss over the run, not the final loss, is compared: both tasks are solved in the "
+            "end by most arms, and then only how soon differs.",
+            "A width of 64 and tasks of one rule: published ablations of language models put the "
+            "useful minimum at 32 to 64 wide heads, and large models have heads to spare.",
+            "Position turns pairs of a head's values, so narrow heads also have fewer angles to "
+            "tell positions by; this study does not separate the two.",
+        ),
+        columns=(
+            ("task", "Task"), ("n_heads", "Heads"), ("d_head", "d_head"),
+            ("params_attention", "Attention parameters"), ("mean_loss", "Mean loss, nats"),
+            ("final_loss", "Final loss, nats"), ("accuracy", "Final accuracy"),
+            ("steps_to_95", "Steps to 95 %"),
+        ),
+        rows=tuple(
+            _row(name, h, runs[name, h], sweep, arms[name, h]) for name in _TASKS for h in heads
+        ),
+        panels=tuple(
+            Panel(
+                title=f"{name}, {layers} layer{'s' * (layers > 1)}",
+                x_label="training step",
+                y_label="held-out loss, nats per scored token",
+                series=[loss_band(f"{h} x {D_MODEL // h}", runs[name, h]) for h in heads],
+                log_y=True,
+            )
+            for name, (layers, _) in _TASKS.items()
+        ),
+        runs=tuple(run for found in runs.values() for run in found),
+        seeds=effort.seeds,
+        settings={
+            "width": D_MODEL,
+            "layers": [f"{layers} for {name}" for name, (layers, _) in _TASKS.items()],
+            "tasks": [f"{name}: {task(name).about}" for name in _TASKS],
+            "training": f"AdamW, rate {Recipe().learning_rate}, {rows} fresh rows a step",
+            "steps": [f"{arms[name, heads[0]].steps} for {name}" for name in _TASKS],
+        },
+        environment=environment(device),
+        command="mha-configurator study heads --output outputs/studies",
+        version=__version__,
+    )  # fmt: skip
+
+
+def judge(losses: Losses) -> list[str]:
+    """The answer in a sentence, then what each doubling does; from the losses alone.
+
+    ``losses`` holds, by number of heads, one mean loss a seed.
+    """
+    deviation = noise(list(losses.values()))
+    heads = sorted(losses)
+    words = {-1: "helps", 0: "makes no difference beyond noise", 1: "hurts"}
+    steps = [
+        f"from {a} to {b} heads (d_head {D_MODEL // a} to {D_MODEL // b}) "
+        f"{words[differ(losses[a], losses[b], deviation)]}: mean loss "
+        f"{fmean(losses[a]):.3f} to {fmean(losses[b]):.3f} nats (between seeds +- {deviation:.3f})"
+        for a, b in pairwise(heads)
+    ]
+    return [_answer(losses, heads, deviation), *steps]
+
+
+def _answer(losses: Losses, heads: Sequence[int], deviation: float) -> str:
+    if min(len(values) for values in losses.values()) < 2:
+        return "one seed cannot tell a difference from noise; run at least two."
+    best = min(heads, key=lambda h: fmean(losses[h]))
+    equal = [h for h in heads if not differ(losses[best], losses[h], deviation)]
+    few = [h for h in heads if h < min(equal)]
+    many = [h for h in heads if h > max(equal)]
+    text = f"best with {best} head{'s' * (best > 1)} (d_head {D_MODEL // best})"
+    others = [h for h in equal if h != best]
+    if others:
+        text += f", {_list(others)} not to be told from it"
+    if few:
+        text += f"; fewer ({_list(few)}) are worse, so more heads help up to {min(equal)}"
+    else:
+        text += "; more heads than one do not help" if min(equal) == 1 else ""
+    if many:
+        widest = max(D_MODEL // h for h in many)
+        text += f"; more ({_list(many)}) hurt, from d_head {widest} down"
+    elif len(equal) > 1 and max(equal) == max(heads):
+        text += "; up to the most heads tried nothing hurts, the curve is flat"
+    between = [h for h in heads if min(equal) < h < max(equal) and h not in equal]
+    if between:
+        text += f"; {_list(between)} in between came out worse, which this study does not explain"
+    return text + "."
+
+
+def _list(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))
+
+
+def _row(name: str, n_heads: int, runs: Sequence[Run], sweep: Sweep, arm: Arm) -> dict[str, Any]:
+    reached = [run.first_step(0.95) for run in runs]
+    known = [step for step in reached if step is not None]
+    return {
+        "task": name,
+        "n_heads": n_heads,
+        "d_head": D_MODEL // n_heads,
+        "params_attention": arm.attention.params(),
+        "mean_loss": asdict(spread([mean_loss(run) for run in runs])),
+        "final_loss": asdict(spread([run.loss for run in runs])),
+        "accuracy": asdict(spread([run.accuracy for run in runs])),
+        "steps_to_95": asdict(spread(known)) if len(known) == len(reached) else None,
+        "seeds_at_95": len(known),
+    }

@@ -1,0 +1,118 @@
+"""Maps of heads as a document: figures in a table, each map drawn in shades of characters."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from configurator.render.curves import Map, maps_svg
+from configurator.render.document import Document, Section, Table
+from configurator.study.head_maps import HeadMap, Maps
+
+__all__ = ["document", "drawn", "picture"]
+
+_SHADES = " ░▒▓█"
+_ABOVE = (0.04, 0.16, 0.36, 0.64)
+"""Weights from which each darker shade is used: even steps of the square root, as in the SVG."""
+_MOST_SHOWN = 48
+_WIDE = 40
+
+
+def document(found: Maps) -> Document:
+    """For terminal, Markdown and HTML."""
+    keys = found.source or found.text
+    layers = sorted({head.layer for head in found.heads})
+    shape = f"{len(found.text)} x {len(keys)} pieces"
+    seen = "each sees itself and what comes before" if found.causal else "each sees all"
+    return Document(
+        title="Attention of each head",
+        answer=f"{len(found.heads)} heads over {shape}, {found.weights}.",
+        asked=" ".join(found.text),
+        sections=(
+            Section(title="Figures", table=_table(found), note=_legend(found)),
+            *(
+                Section(
+                    title=f"Layer {layer}" if len(layers) > 1 else "Maps",
+                    lead=f"Rows look at columns; {seen}." if layer == layers[0] else "",
+                    code="\n\n".join(
+                        drawn(head, found.text, keys) for head in found.heads if head.layer == layer
+                    ),
+                )
+                for layer in layers
+            ),
+            Section(title="Caution", lead=found.caution),
+        ),
+    )
+
+
+def drawn(head: HeadMap, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """One map as lines of text: a number, a cell for each key, then the word.
+
+    Words come last and are isolated, so that those written from right to left cannot reorder the
+    cells.
+    """
+    wide = len(columns) <= _WIDE
+    lines = [f"layer {head.layer}, head {head.head}"]
+    ruler = "".join(f"{i + 1:<10}" for i in range(0, len(columns), 5 if wide else 10))
+    lines.append(" " * 4 + ruler.rstrip())
+    for place, (word, weights) in enumerate(zip(rows, head.weights, strict=True)):
+        cells = "".join(_SHADES[sum(w >= edge for edge in _ABOVE)] * (1 + wide) for w in weights)
+        lines.append(f"{place + 1:>3} {cells}| {_isolated(word)}")
+    if tuple(columns) != tuple(rows):
+        lines.append(
+            "    keys: " + ", ".join(f"{i + 1} {_isolated(w)}" for i, w in enumerate(columns))
+        )
+    return "\n".join(lines)
+
+
+def picture(found: Maps) -> str:
+    """The maps as one SVG document."""
+    keys = found.source or found.text
+    maps = [
+        Map(
+            title=f"layer {head.layer}, head {head.head}: entropy {head.entropy_bits:.2f} bits",
+            weights=head.weights,
+            rows=found.text,
+            columns=keys,
+        )
+        for head in found.heads
+    ]
+    return maps_svg(maps, title=f"Attention of each head, {found.weights}", caption=found.caution)
+
+
+def _table(found: Maps) -> Table:
+    crossed = found.source is not None
+    header = ["Head", "Entropy, bits", "Of most", "First"]
+    if not crossed:
+        header += ["Distance", "Itself", "Before", "Follower"]
+    rows = []
+    for head in found.heads:
+        row = [f"{head.layer}.{head.head}", f"{head.entropy_bits:.2f}", f"{head.entropy_share:.0%}",
+               _share(head.to_first)]  # fmt: skip
+        if not crossed:
+            row += [f"{head.distance:.1f}", _share(head.to_self), _share(head.to_previous),
+                    _share(head.to_follower)]  # fmt: skip
+        rows.append(tuple(row))
+    return Table(header=tuple(header), rows=tuple(rows), right=tuple(range(1, len(header))))
+
+
+def _legend(found: Maps) -> str:
+    text = "Entropy: how spread a row is, and as a share of the most it could be. "
+    if found.source is not None:
+        return text + "First: mean weight on the source's first piece."
+    return (
+        text + "Distance: mean number of pieces looked back or ahead. Mean weight on the first "
+        "piece, on the piece itself, on the one before, and on what followed an earlier occurrence "
+        "of the same piece, as an induction head does (- where no piece recurs)."
+    )
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _isolated(word: str) -> str:
+    """The word, set apart for the bidirectional algorithm where it has letters that need it."""
+    plain = word.replace("`", "'")[:_MOST_SHOWN]
+    backwards = any(unicodedata.bidirectional(c) in ("R", "AL") for c in plain)
+    return f"\u2068{plain}\u2069" if backwards else plain

@@ -1,0 +1,310 @@
+"""How small may MLA's latent be? Byte-level language models on real text, rank by rank.
+
+The cache of a layer is the latent and one rotary key a token, ``r + d_rope`` values, against
+``2 * n_heads * d_head`` for MHA. The study asks at which rank that is under an eighth, at which
+rank the loss stays near MHA's, and whether the two meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import log
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from configurator import __version__
+from configurator.core.errors import UsageError
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
+from configurator.probe.device import environment, pick_device
+from configurator.probe.train import Recipe, Run
+from configurator.render.curves import Panel, Series
+from configurator.study.absorption import absorption, equal_ways
+from configurator.study.bands import loss_band, spread
+from configurator.study.corpus import VOCAB_SIZE, read_corpus
+from configurator.study.mqa import attention_params, cached
+from configurator.study.result import Study
+from configurator.study.sweep import Arm, Effort, Sweep
+
+__all__ = ["BOUNDS_BITS", "SHARE", "largest_rank_under", "ranks", "study_mla_rank"]
+
+N_HEADS, D_HEAD, D_ROPE, LAYERS, D_FF = 8, 16, 8, 2, 256
+CONTEXT, COUNT_AT = 128, 2048
+SHARE = 1 / 8
+BOUNDS_BITS = (1.0, 0.1, 0.02)
+_STEPS = 500
+_LN2 = log(2)
+
+
+def largest_rank_under(share: float, *, n_heads: int = N_HEADS, d_head: int = D_HEAD) -> int:
+    """The largest rank whose latent and rotary key take less than ``share`` of MHA's cache.
+
+    >>> largest_rank_under(1 / 8)
+    23
+    """
+    limit = share * 2 * n_heads * d_head - D_ROPE
+    rank = int(limit)
+    return rank - 1 if rank == limit else rank
+
+
+def ranks() -> tuple[int, ...]:
+    """The ranks of the sweep: powers of two up to ``4 * d_head``, and the largest under 1/8."""
+    powers = [2**i for i in range(1, 7)]
+    return tuple(sorted({*powers, largest_rank_under(SHARE)}))
+
+
+def study_mla_rank(
+    effort: Effort,
+    *,
+    corpus: Path | None = None,
+    sweep_ranks: Sequence[int] | None = None,
+    rows: int = 16,
+    count_at: int = COUNT_AT,
+) -> Study:
+    """Train MHA and MLA of each rank on one text and put loss and cache side by side.
+
+    Args:
+        effort: seeds, steps, device, checkpoints.
+        corpus: a text of one's own; Python's language reference by default.
+        sweep_ranks: ranks to try.
+        rows: windows of 128 bytes in a training step.
+        count_at: tokens in the cache whose bytes are counted.
+
+    Raises ``UsageError`` for a text that cannot be read or is too short, or an impossible rank.
+    """
+    chosen = tuple(ranks() if sweep_ranks is None else sorted(set(sweep_ranks)))
+    if not chosen or chosen[0] < 1:
+        raise UsageError(f"ranks {list(chosen)}: give at least one, each at least 1")
+    device = pick_device(effort.device)
+    data = read_corpus(corpus, context=CONTEXT)
+    recipe = Recipe(
+        learning_rate=2e-3, rows=rows, eval_every=25, held_out_rows=6 * rows, decay=True,
+    )  # fmt: skip
+    arms = {
+        rank: Arm(
+            name=f"MLA, rank {rank}" if rank else "MHA",
+            attention=_latent(rank) if rank else _mha(),
+            layers=LAYERS,
+            data=data,
+            vocab_size=VOCAB_SIZE,
+            steps=effort.steps or _STEPS,
+            recipe=recipe,
+            d_ff=D_FF,
+        )
+        for rank in (0, *chosen)
+    }
+    settings = {
+        "study": "mla-rank", "ranks": list(chosen), "rows": rows, "corpus_sha256": data.sha256,
+    }  # fmt: skip
+    sweep = Sweep()
+    sweep.train(list(arms.values()), effort, device, settings)
+    table = [_row(rank, arm, sweep, count_at) for rank, arm in arms.items()]
+    given = "" if corpus is None else f" --corpus {corpus}"
+    return Study(
+        study="mla-rank",
+        title="rank of MLA's latent against loss and cache",
+        question=(
+            "At which rank is MLA's cache under 1/8 of MHA's, at which does its loss stay near "
+            "MHA's, and do the two meet?"
+        ),
+        answer=_answer(table),
+        findings=(
+            *_findings(table),
+            *absorption(_latent(largest_rank_under(SHARE)), context=count_at),
+            equal_ways(sweep.model(arms[chosen[-1]])),
+        ),
+        limits=(
+            "Two layers and a short training on one small text: the order of ranks is the result, "
+            "the bits are this model's own.",
+            "A context of 128 bytes does not ask for much memory; long contexts may want more "
+            "rank. Tokens are bytes here, so bits per token and bits per byte are the same figure.",
+            f"MLA's arms keep a rotary key of {D_ROPE} beside {D_HEAD} wide heads and differ from "
+            "MHA in parameters too; the table counts them.",
+        ),
+        columns=(
+            ("name", "Attention"), ("cache_elements", "Cached values, token and layer"),
+            ("of_which_rotary", "Of which rotary"),
+            ("cache_bytes_fp16", f"Cache at {count_at}, bytes in fp16"),
+            ("cache_share", "Of MHA's"), ("params_attention", "Attention parameters"),
+            ("bits_per_byte", "Bits per byte, held out"), ("perplexity", "Perplexity per byte"),
+            ("bits_over_mha", "Bits over MHA"),
+        ),
+        rows=tuple(table),
+        panels=_panels(table, sweep, arms),
+        runs=tuple(run for runs in sweep.runs.values() for run in runs),
+        seeds=effort.seeds,
+        settings={
+            "text": f"{data.name}, sha256 {data.sha256[:16]}",
+            "split": (
+                f"{len(data.train):,} bytes to train, {len(data.checks):,} for curves, "
+                f"{len(data.final):,} for the figures; {data.repeated_share:.1%} of the held-out "
+                "lines also stand in the training part"
+            ),
+            "model": (
+                f"{LAYERS} layers, width {N_HEADS * D_HEAD}, {N_HEADS} heads of {D_HEAD}, "
+                f"feed-forward {D_FF}, bytes as tokens, windows of {CONTEXT}"
+            ),
+            "training": (
+                f"AdamW, rate {recipe.learning_rate} falling to a tenth, {rows} windows a step"
+            ),
+            "steps": arms[0].steps,
+        },
+        environment=environment(device),
+        command=f"mha-configurator study mla-rank{given} --output outputs/studies",
+        version=__version__,
+    )  # fmt: skip
+
+
+def _mha() -> GroupedQuery:
+    return GroupedQuery(
+        d_model=N_HEADS * D_HEAD, n_heads=N_HEADS, n_kv_heads=N_HEADS, d_head=D_HEAD
+    )
+
+
+def _latent(rank: int) -> Latent:
+    return Latent(
+        d_model=N_HEADS * D_HEAD,
+        n_heads=N_HEADS,
+        kv_lora_rank=rank,
+        qk_nope_head_dim=D_HEAD,
+        qk_rope_head_dim=D_ROPE,
+        v_head_dim=D_HEAD,
+    )
+
+
+def _bits(runs: Sequence[Run]) -> list[float]:
+    return [run.loss / _LN2 for run in runs]
+
+
+def _row(rank: int, arm: Arm, sweep: Sweep, count_at: int) -> dict[str, Any]:
+    """One arm: its cache counted from tensors, its parameters from modules, its loss by seed."""
+    mha_bits, bits = _bits(sweep.runs["MHA"]), _bits(sweep.runs[arm.name])
+    mha, elements = int(_mha().cache_elements()), int(arm.attention.cache_elements())
+    model = sweep.model(arm)
+    return {
+        "name": arm.name,
+        "kv_lora_rank": rank,
+        "cache_elements": elements,
+        "of_which_rotary": D_ROPE if rank else 0,
+        "cache_bytes_fp16": cached(model, torch.float16, count_at),
+        "cache_share": elements / mha,
+        "params_attention": attention_params(model),
+        "bits_per_byte": asdict(spread(bits)),
+        "bits_per_token": asdict(spread(bits)),
+        "perplexity": asdict(spread([2**b for b in bits])),
+        # Same seed, same rows: the pairs' differences scatter less than the losses do.
+        "bits_over_mha": asdict(spread([b - m for b, m in zip(bits, mha_bits, strict=True)])),
+    }
+
+
+def _under(table: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The row of the largest rank tried whose cache is under an eighth."""
+    small = [r for r in table if r["kv_lora_rank"] and r["cache_share"] < SHARE]
+    return max(small, key=lambda r: r["kv_lora_rank"], default=None)
+
+
+def _within(table: Sequence[dict[str, Any]], bound: float) -> dict[str, Any] | None:
+    """The row of the smallest rank whose mean loss is within ``bound`` bits of MHA's."""
+    near = [r for r in table if r["kv_lora_rank"] and r["bits_over_mha"]["mean"] <= bound]
+    return min(near, key=lambda r: r["kv_lora_rank"], default=None)
+
+
+def _answer(table: Sequence[dict[str, Any]]) -> str:
+    top, near = _under(table), _within(table, BOUNDS_BITS[0])
+    limit = largest_rank_under(SHARE)
+    cache = f"The cache is under 1/8 of MHA's up to rank {limit} ({limit} + {D_ROPE} rotary values)"
+    if near is None:
+        return f"{cache}; no rank tried stays within {BOUNDS_BITS[0]:g} bit of MHA."
+    text = f"{cache}; the loss is within {BOUNDS_BITS[0]:g} bit of MHA from rank "
+    text += f"{near['kv_lora_rank']} on"
+    if top is None or near["kv_lora_rank"] > top["kv_lora_rank"]:
+        return f"{text}: the two do not meet."
+    over = top["bits_over_mha"]["mean"]
+    return (
+        f"{text}, so the two meet: at rank {top['kv_lora_rank']} MLA holds "
+        f"{top['cache_share']:.1%} of MHA's cache at {over:+.3f} bits per byte."
+    )
+
+
+def _findings(table: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    top, mha = _under(table), table[0]
+    found = [
+        f"MHA reaches {mha['bits_per_byte']['mean']:.3f} bits per byte on held-out text and caches "
+        f"{mha['cache_elements']} values per token and layer"
+    ]
+    for bound in BOUNDS_BITS:
+        near = _within(table, bound)
+        if near is None:
+            found.append(f"within {bound:g} bit of MHA: no rank tried")
+            continue
+        meets = top is not None and near["kv_lora_rank"] <= top["kv_lora_rank"]
+        found.append(
+            f"within {bound:g} bit of MHA: from rank {near['kv_lora_rank']} on "
+            f"({near['bits_over_mha']['mean']:+.3f} bits, cache {near['cache_share']:.1%} of "
+            f"MHA's); {'meets' if meets else 'does not meet'} the eighth"
+        )
+    if top is not None:
+        without = top["kv_lora_rank"] / mha["cache_elements"]
+        found.append(
+            f"the rotary key is {D_ROPE} of {top['cache_elements']} cached values at rank "
+            f"{top['kv_lora_rank']}: leaving it out of the count would claim {without:.1%} of "
+            f"MHA's cache instead of {top['cache_share']:.1%}, and allow rank "
+            f"{largest_rank_under(SHARE) + D_ROPE}"
+        )
+    return tuple(found)
+
+
+def _panels(
+    table: Sequence[dict[str, Any]], sweep: Sweep, arms: dict[int, Arm]
+) -> tuple[Panel, ...]:
+    latent = table[1:]
+    tried = [row["kv_lora_rank"] for row in latent]
+    over = {k: [row["bits_over_mha"][k] for row in latent] for k in ("mean", "low", "high")}
+    return (
+        Panel(
+            title="loss over MHA's",
+            x_label="rank of the latent",
+            y_label="bits per byte over MHA",
+            series=[
+                Series(
+                    label="MLA", x=tried, y=over["mean"], low=over["low"], high=over["high"],
+                    points=True,
+                )
+            ],
+            lines=[(bound, f"{bound:g} bit") for bound in BOUNDS_BITS[1:]],
+            log_x=True,
+        ),
+        Panel(
+            title="cache, rotary part included",
+            x_label="rank of the latent",
+            y_label="share of MHA's cache",
+            series=[
+                Series(
+                    label="MLA", x=tried, y=[row["cache_share"] for row in latent], points=True
+                ),
+                Series(
+                    label="without the rotary key",
+                    x=tried,
+                    y=[row["kv_lora_rank"] / table[0]["cache_elements"] for row in latent],
+                    dashed=True,
+                ),
+            ],
+            lines=[(SHARE, "1/8")],
+            log_x=True,
+        ),
+        Panel(
+            title="training",
+            x_label="training step",
+            y_label="held-out loss, nats per byte",
+            series=[loss_band(arm.name, sweep.runs[arm.name]) for arm in arms.values()],
+        ),
+    )  # fmt: skip
+
+
+def mean_bits(runs: Sequence[Run]) -> float:
+    """Held-out bits per byte, mean over seeds."""
+    return fmean(_bits(runs))

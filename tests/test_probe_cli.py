@@ -1,0 +1,169 @@
+"""The commands probe, study and heads: exit codes, what goes where, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from configurator.cli import main
+from configurator.cli._training import Live, parse_seeds
+from configurator.core.errors import UsageError
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = ["--d-model", "32", "--n-heads", "2", "--n-kv-heads", "1"]
+KEYS = {"task", "accuracy", "steps", "seconds", "control_accuracy", "passed", "curve"}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints go to the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_probe_that_passes_is_0_and_writes_json_and_picture(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = [*SMALL, "--task", "copy", "--seeds", "1", "--steps", "150", "--format", "json"]
+    assert main(["probe", *words, "--plot", "curve.svg"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result.keys() >= KEYS
+    assert result["passed"]
+    assert result["accuracy"] >= 0.95
+    assert "1 layer (control)" in Path("curve.svg").read_text()
+    assert [f.name for f in tmp_path.iterdir()] == ["curve.svg"]  # no checkpoint is left
+
+
+def test_a_probe_that_misses_is_1_and_gives_the_curve(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", *SMALL, "--steps", "2", "--seeds", "1", "--output", "probe.md"]) == 1
+    assert "wrote probe.md" in capsys.readouterr().err
+    assert "Missed: two layers reach" in Path("probe.md").read_text()
+    assert Path("probe.svg").exists()
+
+
+def test_a_budget_is_recommended_first_and_then_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["probe", "--params", "7B", "--context", "32k", "--steps", "1", "--seeds", "1"]) == 1
+    )
+    assert "shrunk to" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["probe", *SMALL, "--task", "bogus"], "unknown task 'bogus'"),
+        (["probe", *SMALL, "--seeds", "x"], "--seeds 'x': give a count such as 3"),
+        (["probe", *SMALL, "--seeds", "1,1"], "names a seed twice"),
+        (["probe", *SMALL, "--steps", "0"], "greater than or equal to 1"),
+        (["probe"], "no geometry"),
+        (["probe", "--d-model", "4096", "--n-heads", "32", "--n-kv-heads", "7"], "not a multiple"),
+        (["probe", *SMALL, "--resume", "no/such/file"], "not a file in an existing folder"),
+        (["study", "head"], "unknown study 'head'; nearest: heads"),
+        (["study", "heads", "--ranks", "4"], "--ranks belongs to `study mla-rank`"),
+        (["study", "heads", "--heads", "3"], "heads 3 must divide 64"),
+        (["study", "mqa", "--output", "no/such"], "does not exist; make it first"),
+        (["study", "mla-rank", "--corpus", "absent.txt"], "No such file"),
+        (["study", "mla-rank", "--ranks", "0"], "give whole numbers from 1 to 4096"),
+        (["heads", ""], "nothing to see; give at least two words"),
+        (["heads", "a b", "--trained", "copy", "--source", "c d"], "leave out --source"),
+    ],
+)
+def test_a_wrong_question_is_2_and_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert not said.out
+
+
+@pytest.mark.parametrize("words", [["probe", *SMALL], ["study", "mqa"], ["heads", "a b"]])
+def test_without_torch_it_is_3_and_says_how_to_install_it(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(words) == 3
+    assert 'pip install "mha-configurator[bench]"' in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_here_is_3(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", *SMALL, "--device", "cuda:99"]) == 3
+    assert "use --device cpu" in capsys.readouterr().err
+
+
+def test_a_study_writes_three_files() -> None:
+    words = ["study", "heads", "--heads", "4", "--steps", "1", "--seeds", "2"]
+    assert main([*words, "--output", "made"]) == 0
+    assert sorted(f.name for f in Path("made").iterdir()) == ["heads.json", "heads.md", "heads.svg"]
+    assert "(heads.svg)" in Path("made/heads.md").read_text()
+    assert json.loads(Path("made/heads.json").read_text())["seeds"] == [0, 1]
+
+
+def test_heads_prints_maps_and_writes_svg(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["heads", "the cat sat", "--output", "maps.svg"]) == 0
+    assert Path("maps.svg").read_text().startswith("<svg")
+    assert main(["heads", "the cat sat", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["heads"]) == 4
+    assert found["caution"]
+
+
+def test_ctrl_c_keeps_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    command = [sys.executable, "-m", "configurator", "probe", *SMALL, "--task", "copy"]
+    options = ["--seeds", "1", "--device", "cpu", "--resume", str(kept)]
+    running = subprocess.Popen(
+        [*command, *options, "--steps", "3000"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert running.stderr is not None
+    seen = ""
+    while "1 layer, seed 0: step" not in seen:  # the control, which takes all its steps
+        line = running.stderr.readline()
+        assert line, seen
+        seen += line
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "interrupted in 1 layer, seed 0 after step" in err
+    assert f"repeat the command with --resume {kept}" in err
+    assert not out
+    other = subprocess.run(
+        [*command, *options, "--steps", "2999"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=90,
+    )
+    assert other.returncode == 2
+    assert "was made with steps=3000, this run has 2999" in other.stderr
+
+
+def test_seeds_are_a_count_or_a_list() -> None:
+    assert parse_seeds("3") == (0, 1, 2)
+    assert parse_seeds("5, 1") == (5, 1)
+    assert parse_seeds("7,") == (7,)
+    for text in ("", ",", "-1", "1.5", "0", "101", "9" * 30):
+        with pytest.raises(UsageError):
+            parse_seeds(text)
+
+
+def test_progress_counts_the_steps_of_all_runs() -> None:
+    from configurator.probe.train import Progress
+
+    live = Live()
+    live.plan(100)
+    for label in ("a", "b"):
+        for step in (1, 2, 3):
+            live.watch(Progress(label=label, step=step, steps=50, loss=1.0, accuracy=None))
+    assert live._passed == 6

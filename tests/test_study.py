@@ -1,0 +1,316 @@
+"""The studies: small versions of each run, and answers that follow from the numbers."""
+
+# ruff: noqa: E402 - torch is imported only where it is installed
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from configurator.core.dtypes import cache_type
+from configurator.core.errors import UsageError
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
+from configurator.probe.checkpoint import Stopped, StopRequest
+from configurator.probe.model import build
+from configurator.probe.train import Progress
+from configurator.render.json import to_json
+from configurator.render.markdown import to_markdown
+from configurator.study.absorption import absorption, equal_ways
+from configurator.study.bands import differ, noise
+from configurator.study.corpus import Corpus, python_text, read_corpus
+from configurator.study.head_count import judge, study_heads
+from configurator.study.mla_rank import _answer, largest_rank_under, ranks, study_mla_rank
+from configurator.study.mqa import CONTEXT, attention_params, cached, study_mqa
+from configurator.study.result import Study
+from configurator.study.sweep import Effort
+
+TINY = Effort(seeds=(0, 1), steps=2, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "text.txt"
+    rng = np.random.default_rng(0)
+    path.write_bytes(rng.integers(32, 127, size=100_000, dtype=np.uint8).tobytes())
+    return path
+
+
+@pytest.fixture(scope="module")
+def mqa() -> Study:
+    return study_mqa(TINY, n_heads=4, rows=2)
+
+
+@pytest.fixture(scope="module")
+def small() -> Study:
+    return study_mqa(TINY, n_heads=4, rows=2, count_at=16)
+
+
+@pytest.fixture(scope="module")
+def mla(text_file: Path) -> Study:
+    return study_mla_rank(TINY, corpus=text_file, sweep_ranks=(4, 23, 24), rows=1, count_at=64)
+
+
+# Counted on what was built, equal to the core's counts
+
+
+def test_mqa_counts_parameters_on_modules_and_cache_on_tensors(mqa: Study) -> None:
+    assert [(r["name"], r["n_kv_heads"]) for r in mqa.rows] == [
+        ("MHA", 4),
+        ("GQA-2", 2),
+        ("MQA", 1),
+    ]
+    for row in mqa.rows:
+        core = GroupedQuery(d_model=64, n_heads=4, n_kv_heads=row["n_kv_heads"], d_head=16)
+        assert row["params_attention"] == 2 * core.params()
+        assert row["cache_bytes_fp16"] == 2 * 2048 * core.cache_bytes(cache_type("fp16"))
+    # Width 64: Q and O 4096 each, K and V 4096 each for MHA and 1024 each for MQA; two layers.
+    assert [r["params_attention"] for r in mqa.rows] == [32768, 24576, 20480]
+    # 2 layers x 2048 tokens x 2 x 64 values x 2 bytes
+    assert mqa.rows[0]["cache_bytes_fp16"] == 1_048_576
+    assert mqa.rows[2]["cache_share"] == 0.25
+    assert "4 times less" in mqa.answer
+
+
+def test_mla_cache_counts_the_rotary_part(mla: Study) -> None:
+    by_rank = {row["kv_lora_rank"]: row for row in mla.rows}
+    assert by_rank[0]["cache_elements"] == 2 * 8 * 16
+    assert by_rank[23]["cache_elements"] == 23 + 8
+    assert by_rank[23]["cache_bytes_fp16"] == 2 * 64 * 31 * 2
+    assert by_rank[23]["cache_share"] < 1 / 8 == by_rank[24]["cache_share"]
+    assert "up to rank 23 (23 + 8 rotary values)" in mla.answer
+    for rank in (4, 23):
+        latent = Latent(
+            d_model=128, n_heads=8, kv_lora_rank=rank, qk_nope_head_dim=16, qk_rope_head_dim=8,
+            v_head_dim=16,
+        )  # fmt: skip
+        assert by_rank[rank]["params_attention"] == 2 * latent.params()
+
+
+def test_counting_by_hand_of_one_model() -> None:
+    model = build(
+        GroupedQuery(d_model=32, n_heads=4, n_kv_heads=2, d_head=8), layers=3, vocab_size=8
+    )
+    assert attention_params(model) == 3 * 32 * 8 * (4 + 2 + 2 + 4)
+    assert cached(model, torch.float32, context=10) == 3 * 10 * 2 * 2 * 8 * 4
+    assert CONTEXT == 2048
+
+
+def test_largest_rank_is_where_the_cache_is_really_under_the_share() -> None:
+    # Under 1/8 of 2 * 8 * 16 = 256 values is at most 31, of which 8 are rotary.
+    assert largest_rank_under(1 / 8) == 23
+    assert (23 + 8) / 256 < 1 / 8 <= (24 + 8) / 256
+    assert largest_rank_under(1 / 8, n_heads=128, d_head=128) == 4096 - 8 - 1
+    assert 23 in ranks()
+
+
+def test_absorption_by_hand() -> None:
+    latent = Latent(
+        d_model=128, n_heads=8, kv_lora_rank=23, qk_nope_head_dim=16, qk_rope_head_dim=8,
+        v_head_dim=16,
+    )  # fmt: skip
+    first, second = absorption(latent, context=1000)
+    rebuilt = 1000 * 2 * 23 * 8 * (16 + 16)
+    narrow = 1000 * 2 * 8 * (24 + 16)
+    wide = 1000 * (2 * 8 * (23 + 8) + 2 * 8 * 23)
+    assert f"{(rebuilt + narrow) / wide:.1f} times fewer" in first
+    assert f"{rebuilt:.3g} to rebuild" in first
+    assert "31,000 values" in second
+    assert "264,000" in second  # 8 heads x (16 + 16), and the one rotary key of 8
+
+
+def test_absorbed_and_expanded_agree_on_a_model() -> None:
+    latent = Latent(
+        d_model=32, n_heads=2, kv_lora_rank=6, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=8
+    )
+    said = equal_ways(build(latent, layers=1, vocab_size=70), context=12)
+    gaps = [float(word) for word in said.replace(",", "").split() if "e-" in word]
+    assert len(gaps) == 2
+    assert max(gaps) < 1e-4
+
+
+# Answers follow from the numbers
+
+
+def spread_around(mean: float) -> list[float]:
+    return [mean - 0.01, mean, mean + 0.01]
+
+
+@pytest.mark.parametrize(
+    ("means", "says"),
+    [
+        (
+            {1: 1.0, 2: 0.5, 4: 0.2},
+            "best with 4 heads (d_head 16); fewer (1, 2) are worse, so more heads help up to 4.",
+        ),
+        (
+            {1: 0.2, 2: 0.2, 4: 0.9, 8: 1.5},
+            "best with 1 head (d_head 64), 2 not to be told from it; more heads than one do not "
+            "help; more (4, 8) hurt, from d_head 16 down.",
+        ),
+        (
+            {1: 0.9, 2: 0.2, 4: 0.2, 8: 1.5},
+            "best with 2 heads (d_head 32), 4 not to be told from it; fewer (1) are worse, so more "
+            "heads help up to 2; more (8) hurt, from d_head 8 down.",
+        ),
+        (
+            {1: 0.2, 2: 0.2, 4: 0.2},
+            "best with 1 head (d_head 64), 2, 4 not to be told from it; more heads than one do not "
+            "help; up to the most heads tried nothing hurts, the curve is flat.",
+        ),
+    ],
+)
+def test_head_counts_are_judged_by_their_losses(means: dict[int, float], says: str) -> None:
+    assert judge({h: spread_around(m) for h, m in means.items()})[0] == says
+
+
+def test_each_doubling_is_judged() -> None:
+    said = judge({h: spread_around(m) for h, m in {1: 1.0, 2: 0.5, 4: 0.505, 8: 2.0}.items()})
+    assert [s.split(" (")[1].split(": ")[0] for s in said[1:]] == [
+        "d_head 64 to 32) helps",
+        "d_head 32 to 16) makes no difference beyond noise",
+        "d_head 16 to 8) hurts",
+    ]
+
+
+def test_one_seed_cannot_tell_a_difference() -> None:
+    assert judge({1: [1.0], 2: [0.1]})[0].startswith("one seed cannot tell")
+
+
+def test_a_difference_must_exceed_the_seeds_noise() -> None:
+    wide, narrow = [[1.0, 2.0], [1.4, 2.4]], [[1.0, 1.01], [1.4, 1.41]]
+    assert differ(*wide, noise(wide)) == 0
+    assert differ(*narrow, noise(narrow)) == 1
+    assert differ(narrow[1], narrow[0], noise(narrow)) == -1
+    # Pooled: variances 0.5 and 0.5 give 0.707.
+    assert noise(wide) == pytest.approx(0.5**0.5)
+
+
+def rank_table(over: dict[int, float]) -> list[dict[str, object]]:
+    rows = [{"kv_lora_rank": 0, "cache_share": 1.0, "bits_over_mha": {"mean": 0.0}}]
+    return rows + [
+        {"kv_lora_rank": r, "cache_share": (r + 8) / 256, "bits_over_mha": {"mean": bits}}
+        for r, bits in over.items()
+    ]
+
+
+def test_whether_cache_and_loss_meet_is_read_from_the_table() -> None:
+    assert _answer(rank_table({8: 1.4, 16: 0.6, 23: 0.3, 64: 0.0})) == (
+        "The cache is under 1/8 of MHA's up to rank 23 (23 + 8 rotary values); the loss is within "
+        "1 bit of MHA from rank 16 on, so the two meet: at rank 23 MLA holds 12.1% of MHA's cache "
+        "at +0.300 bits per byte."
+    )
+    apart = _answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}))
+    assert apart.endswith("from rank 64 on: the two do not meet.")
+    assert _answer(rank_table({8: 3.0})).endswith("no rank tried stays within 1 bit of MHA.")
+
+
+# The corpus
+
+
+def test_default_text_is_python_s_own_and_held_out_text_is_new() -> None:
+    corpus = read_corpus(context=128)
+    assert "pydoc_data" in corpus.name
+    assert len(corpus.train) > 250_000
+    share = (len(corpus.checks) + len(corpus.final)) / len(corpus.train)
+    assert 0.09 < share < 0.13
+    # Whole sections stand under several topics; without dropping repeats a third would leak.
+    assert corpus.repeated_share < 0.06
+    assert python_text() == python_text()
+
+
+def test_windows_come_from_their_own_part_and_labels_are_the_next_byte(text_file: Path) -> None:
+    corpus = read_corpus(text_file, context=32)
+    parts = {
+        "train": corpus.train_batch(0, 0, 20), "checks": corpus.held_out(0, 20),
+        "final": corpus.held_out(0, 20, final=True),
+    }  # fmt: skip
+    for name, (tokens, labels) in parts.items():
+        part = getattr(corpus, name).tobytes()
+        assert np.array_equal(tokens[:, 1:], labels[:, :-1])
+        assert all(bytes(row.tolist()) in part for row in tokens.astype(np.uint8))
+    held = corpus.checks.tobytes() + corpus.final.tobytes()
+    assert not any(bytes(row.tolist()) in held for row in parts["train"][0].astype(np.uint8))
+
+
+def test_repeated_lines_are_measured(tmp_path: Path) -> None:
+    path = tmp_path / "same.txt"
+    path.write_text("the same line of more than forty letters, again and again\n" * 3000)
+    assert read_corpus(path).repeated_share > 0.98
+
+
+def test_a_text_that_cannot_serve_is_refused(tmp_path: Path) -> None:
+    short = tmp_path / "short.txt"
+    short.write_text("too short")
+    with pytest.raises(UsageError, match="has 9 bytes; at least 81920"):
+        read_corpus(short)
+    with pytest.raises(UsageError, match="No such file"):
+        read_corpus(tmp_path / "absent.txt")
+
+
+# Running, stopping, writing
+
+
+def test_heads_study_runs_and_has_all_arms() -> None:
+    study = study_heads(TINY, heads=(1, 16), rows=2)
+    assert [(r["task"], r["n_heads"], r["d_head"]) for r in study.rows] == [
+        ("copy", 1, 64), ("copy", 16, 4), ("induction", 1, 64), ("induction", 16, 4),
+    ]  # fmt: skip
+    assert {r["params_attention"] for r in study.rows} == {4 * 64 * 64}
+    assert len(study.runs) == 8
+    assert study.answer.startswith("Copy: ")
+    with pytest.raises(UsageError, match="heads 3 must divide 64"):
+        study_heads(TINY, heads=(3,))
+
+
+@pytest.mark.parametrize("name", ["mqa", "mla"])
+def test_results_can_be_written_and_do_not_change(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    study: Study = request.getfixturevalue(name)
+    document = json.loads(to_json(study.to_dict()))
+    assert document["seeds"] == [0, 1]
+    assert {"torch", "numpy", "python"} <= set(document["environment"])
+    assert len(document["runs"]) == 2 * len(study.rows)
+    text = to_markdown(study.document())
+    assert study.command in text
+    assert study.to_svg() == study.to_svg()
+    assert "Date" not in study.to_svg()
+
+
+def test_same_settings_same_figures(small: Study) -> None:
+    assert study_mqa(TINY, n_heads=4, rows=2, count_at=16).rows == small.rows
+
+
+def test_a_stopped_sweep_goes_on_and_ends_the_same(small: Study, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.checkpoint"
+    stop = StopRequest()
+    seen: list[str] = []
+
+    def watch(now: Progress) -> None:
+        seen.append(now.label)
+        stop.requested = len(seen) == 5
+
+    with pytest.raises(Stopped):
+        study_mqa(replace(TINY, keep=path, stop=stop, watch=watch), n_heads=4, rows=2, count_at=16)
+    done: list[str] = []
+    resumed = study_mqa(
+        replace(TINY, resume=path, watch=lambda now: done.append(now.label)),
+        n_heads=4,
+        rows=2,
+        count_at=16,
+    )
+    assert resumed.rows == small.rows
+    assert len(seen) + len(done) == 3 * 2 * 2  # arms x seeds x steps: nothing was done twice
+    with pytest.raises(UsageError, match="was made with"):
+        study_mqa(replace(TINY, resume=path, steps=9), n_heads=4, rows=2)
+
+
+def test_corpus_is_frozen(text_file: Path) -> None:
+    assert isinstance(read_corpus(text_file), Corpus)
+    assert not read_corpus(text_file).train.flags.writeable
