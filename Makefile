@@ -29,8 +29,8 @@ $(STAMP): pyproject.toml constraints.txt
 	  -e '.[bench,plots,dev]' -c constraints.txt
 	@touch $@
 
-demo: $(STAMP)  ## ask one real question
-	@$(BIN)/mha-configurator recommend --params 7B --context 32k --target h100-sxm
+demo: $(STAMP)  ## ask one real question and check the answer on this machine
+	@$(BIN)/mha-configurator recommend --params 7B --context 32k --target h100-sxm --verify
 
 lint: $(STAMP)  ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -152,11 +152,16 @@ def latency_report(case: Case) -> LatencyReport:
         note = (
             f"{case.device.name} has no {case.workload.weight_dtype} rate; {used} is used instead"
         )
+    regime, ranks = s.regime, int(case.workload.tensor_parallel)
+    if not decodes:
+        regime = "an encoder has no decode step: all of it is prefill"
+    elif 1 < case.attention.kv_heads <= ranks:
+        regime += f", but fewer than {case.attention.kv_heads} would be copied on {ranks} ranks"
     return LatencyReport(
         decode_s=_known(s.decode_s) if decodes else None,
         prefill_s=_known(s.prefill_s),
         bound=s.bound if decodes else "compute",
-        regime=s.regime if decodes else "an encoder has no decode step: all of it is prefill",
+        regime=regime,
         error=max(s.error_high - 1.0, 1.0 - s.error_low) if known else None,
         low=s.error_low if known else None,
         high=s.error_high if known else None,

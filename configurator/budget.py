@@ -24,6 +24,7 @@ _RATIOS = ((1e9, 40.0), (4e9, 85.0), (50e9, 100.0), (math.inf, 130.0))
 _SPARSE_FROM = 4.0  # dense models lie at 0.7 to 3.0, mixtures at 5.1 and up, nothing between
 _ACTIVE_SHARE = 0.86  # active parameters over 12 * n_layers * d_model^2, mean of 29 mixtures
 _FINEST = 8
+_MOST_LAYERS = 1000
 # (experts a token visits, shared experts), most usual first in mixtures since 2024.
 _ROUTING = ((8, 1), (8, 0), (6, 2), (6, 1), (4, 1), (4, 0), (10, 1), (2, 1), (2, 0), (1, 1))
 _EXPERT_STEPS = (64, 32, 16, 8, 4, 2, 1)
@@ -179,6 +180,12 @@ def _even(layers: float) -> int:
 
 
 def _check_room(frame: Frame) -> None:
+    if frame.n_layers > _MOST_LAYERS:
+        raise UsageError(
+            f"d-model {frame.d_model} would need {frame.n_layers:,} layers for "
+            f"{frame.params:,} parameters, and more than {_MOST_LAYERS:,} train nowhere; raise "
+            "--d-model"
+        )
     floor = frame.embedding_params
     if floor >= 0.9 * (frame.active_params or frame.params):
         copies = 1 if frame.tied else 2

@@ -123,7 +123,7 @@ def why(
         if step:
             said.append(step)
     if runner_up is not None:
-        said.append(f"Runner-up {runner_up.label}: {runner_up.why_not}.")
+        said.append(_margin(chosen, runner_up))
     trade = {
         "quality": "Priority quality keeps a cached width of half the model's at every size.",
         "latency": "Priority latency keeps only what is within 10 % of the fastest that fits.",
@@ -131,6 +131,20 @@ def why(
         "training": "Priority training ignores the cache: a training step keeps none.",
     }.get(wish.priority)
     return tuple(said if trade is None else [*said, trade])
+
+
+def _margin(chosen: Option, other: Option) -> str:
+    """How far the runner-up is, each quantity beside the error that makes it a tie or not."""
+    loss = other.quality.penalty_nats - chosen.quality.penalty_nats
+    error = max(chosen.quality.error_nats, other.quality.error_nats)
+    said = [f"expected loss {loss:+.3f} nats (error {error:.3f})"]
+    mine, theirs = chosen.cache.bytes_total, other.cache.bytes_total
+    if mine and theirs:
+        said.append(f"cache {theirs / mine:.3g}x")
+    a, b = chosen.latency.decode_s, other.latency.decode_s
+    if a and b:
+        said.append(f"predicted decode {b / a - 1.0:+.0%}")
+    return f"Margin to the runner-up, {other.label}: {', '.join(said)}."
 
 
 def _kv_heads(wish: Principles, chosen: Option) -> str:

@@ -259,7 +259,10 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A recommendation in full. The rendered forms live in ``configurator.api``."""
+    """A recommendation in full. The rendered forms live in ``configurator.api``.
+
+    ``verification`` says in words what ``measurements`` show, where any were made.
+    """
 
     request: dict[str, Any]
     recommendation: Recommendation
@@ -274,6 +277,7 @@ class Report:
     rules: tuple[RuleReport, ...]
     precedents: tuple[Precedent, ...]
     measurements: tuple[Measurement, ...]
+    verification: str = ""
     warnings: tuple[str, ...]
     why: tuple[str, ...]
     target: dict[str, Any]
