@@ -25,6 +25,7 @@ __all__ = [
     "decode_flops_per_cached_token",
     "fixed_state",
     "group_rows",
+    "index_keys",
     "kv_bytes",
     "same_or_list",
     "with_mode",
@@ -73,7 +74,7 @@ def caching_layers(reading: Reading, shape: ModelShape) -> list[Attention]:
 
 
 def _keeps_tokens(layer: Layer) -> bool:
-    return layer.scope.caches and layer.scope.kind not in ("cross", "compressed")
+    return layer.scope.caches and layer.scope.kind != "cross" and not layer.beside
 
 
 def same_or_list(values: Sequence[Any]) -> Any:
@@ -196,3 +197,16 @@ def qkv_width(attentions: Sequence[Attention]) -> Any:
     """Outputs of a fused query, key and value projection, where layers have one."""
     widths = [int(a.qkv_width) for a in attentions if isinstance(a, GroupedQuery)]
     return same_or_list(widths) if len(widths) == len(attentions) else None
+
+
+def index_keys(case: Case, attentions: Sequence[Attention]) -> list[str]:
+    """A word on the keys of a sparse-attention indexer, which are cached beside the latents."""
+    widths = [int(a.index_head_dim) for a in attentions if isinstance(a, Latent)]
+    if not any(widths):
+        return []
+    size = sum(int(case.workload.kv.k.bytes_for(w)) for w in widths if w)
+    return [
+        f"{size:,} of the bytes a token adds are keys of the sparse-attention indexer "
+        f"({max(widths)} values a layer), counted in {case.workload.kv.k.name}; servers often keep "
+        f"them in fp8"
+    ]

@@ -25,6 +25,7 @@ from configurator.interop.audit.accounting import (
     fixed_bytes,
     fixed_state,
     group_rows,
+    index_keys,
     kv_bytes,
     per_token,
     qkv_width,
@@ -90,6 +91,7 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
     block = _block_bytes(case, ranks if allowed else 1)
     windowed = any(g.scope.kind == "window" for g in shape.groups)
     room = _room(case, question, reading, allowed, warnings)
+    warnings += index_keys(case, attentions)
     params = int(params_total(shape)) if reading.params_known else None
     if params is None:
         warnings.append(

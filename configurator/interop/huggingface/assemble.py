@@ -83,7 +83,9 @@ def plain_layer(config: Config, family: Family, i: int, kind: str) -> list[Layer
     ]
 
 
-def state_layer(state: State, feed_forward: object, norms: int, other: int = 0) -> Layer:
+def state_layer(
+    state: State, feed_forward: object, norms: int, other: int = 0, *, beside: bool = False
+) -> Layer:
     """A recurrent layer: its mixer's weights, its fixed state, and the feed-forward beside it."""
     return Layer(
         scope=Scope("recurrent", state.bytes),
@@ -91,6 +93,7 @@ def state_layer(state: State, feed_forward: object, norms: int, other: int = 0) 
         norm_params=norms,
         other_params=state.params + other,
         state=state,
+        beside=beside,
         label=state.kind,
     )
 

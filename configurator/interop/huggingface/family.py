@@ -51,7 +51,8 @@ class State:
 class Layer:
     """One block, or one part of a block that keeps a cache of its own.
 
-    ``weights`` is False for a block whose weights another one has counted.
+    ``weights`` is False for a block whose weights another one has counted, ``beside`` True for a
+    second cache or state of the layer before.
     """
 
     attention: Attention | None = None
@@ -61,6 +62,7 @@ class Layer:
     other_params: int = 0
     state: State | None = None
     weights: bool = True
+    beside: bool = False
     label: str = ""
 
 

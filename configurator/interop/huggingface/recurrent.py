@@ -1,8 +1,8 @@
 """Mixers with a fixed state: their weights, and what one layer keeps for a sequence.
 
-State sizes are those of transformers 5.24, which keeps recurrent values as float32 and the last
-``kernel`` inputs of each convolution channel in the model's type; other engines keep one tap
-fewer, or another type.
+State sizes are those of transformers 5.24, which keeps recurrent values as float32 (MiniMax's in
+the model's type) and the last ``kernel`` inputs of each convolution channel in the model's type;
+other engines keep one tap fewer, or another type.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ def lightning(config: Config, heads: int, width: int) -> State:
     """Lightning attention of MiniMax-01: a decaying sum of key-value products, gated and normed."""
     d, inner = config.count("hidden_size"), heads * width
     params = d * 3 * inner + inner * d + d * inner + inner
-    return State(kind="lightning attention", params=params, values=heads * width * width)
+    return State(
+        kind="lightning attention", params=params, values=heads * width * width, value_bytes=2
+    )
 
 
 def rg_lru(config: Config) -> State:

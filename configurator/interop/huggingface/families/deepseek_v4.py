@@ -89,6 +89,7 @@ def _layer(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
                 attention=entries,
                 scope=Scope("compressed", rate),
                 weights=False,
+                beside=True,
                 label=f"entries of {rate} tokens, {'with' if kind == _SPARSE else 'no'} index key",
             )
         )

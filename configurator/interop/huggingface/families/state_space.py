@@ -85,7 +85,7 @@ def _falcon_h1(config: Config, family: Family, i: int, kind: str) -> list[Layer]
         out_bias=config.flag("projectors_bias"),
         norm=config.flag("mamba_rms_norm"),
     )
-    return [layer, state_layer(state, None, 0)]
+    return [layer, state_layer(state, None, 0, beside=True)]
 
 
 # ---- Nemotron-H: one mixer a block; attention, Mamba-2, feed-forward and experts alternate
@@ -199,7 +199,7 @@ def _zamba(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
     if kind != HYBRID:
         return [state_layer(state, None, d)]
     use = _zamba_uses(config, i, config.count("num_hidden_layers"))
-    return [_zamba_block(config, use, 1), state_layer(state, None, d, d * d)]
+    return [_zamba_block(config, use, 1), state_layer(state, None, d, d * d, beside=True)]
 
 
 def _zamba2_pattern(config: Config, n: int) -> list[str]:
@@ -223,7 +223,7 @@ def _zamba2(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
     if config.flag("use_shared_attention_adapter"):
         adapters += 3 * 2 * rank * 2 * d
     block = _zamba_block(config, use, config.count("num_mem_blocks", 1))
-    return [block, state_layer(state, None, d, d * d + adapters)]
+    return [block, state_layer(state, None, d, d * d + adapters, beside=True)]
 
 
 def _plain_mamba1(config: Config, i: int) -> State:
