@@ -27,11 +27,14 @@ from configurator.rulebook import judge
 __all__ = ["cache_report", "label", "latency_report", "option", "quality_report", "rule_reports"]
 
 QUALITY_SOURCES = (
-    "Zadouri et al. 2025 (arXiv 2505.21487)",
-    "Brandon et al. 2024 (arXiv 2405.12981)",
-    "Shazeer 2019 (arXiv 1911.02150)",
+    "Zadouri et al. 2025 (arXiv 2505.21487; evidence zadouri-2025)",
+    "Brandon et al. 2024 (arXiv 2405.12981; evidence brandon-2024)",
+    "Shazeer 2019 (arXiv 1911.02150; evidence shazeer-2019)",
 )
-LATENT_SOURCES = ("DeepSeek-V2 2024 (arXiv 2405.04434)", QUALITY_SOURCES[0])
+LATENT_SOURCES = (
+    "DeepSeek-V2 2024 (arXiv 2405.04434; evidence deepseek-v2-2024)",
+    QUALITY_SOURCES[0],
+)
 
 
 def label(case: Case) -> str:

@@ -77,6 +77,7 @@ def _rulebook() -> Iterator[tuple[Path, str]]:
     except ModuleNotFoundError:
         return
     yield OUTPUTS / "rulebook.md", made.rulebook_page()
+    yield OUTPUTS / "evidence.md", import_module("configurator.render.evidence").evidence_page()
 
 
 def _readme() -> str:

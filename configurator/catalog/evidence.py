@@ -14,7 +14,7 @@ from typing import Any
 from configurator.catalog.store import load
 from configurator.core.errors import UsageError, unknown
 
-__all__ = ["Result", "Study", "evidence", "studies", "study"]
+__all__ = ["Result", "Study", "cited", "evidence", "studies", "study"]
 
 _LOWER = ("ppl", "loss", "cross-entropy", "flops")
 
@@ -110,6 +110,13 @@ def study(name: str) -> Study:
         if wanted in (found.id, found.arxiv) and wanted:
             return found
     raise unknown("study", name, _studies())
+
+
+def cited(text: str) -> list[Study]:
+    """The studies that a source names by arXiv number or id, in the order of their years."""
+    return [
+        found for found in studies() if found.id in text or (found.arxiv and found.arxiv in text)
+    ]
 
 
 def evidence() -> list[Result]:

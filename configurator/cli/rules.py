@@ -26,15 +26,23 @@ def rules(
     """List design rules, search them, or show one rule's page with its source.
 
     Words are looked for in ids, severities, strengths of evidence and pages. The concern may be
-    left out of an id.
+    left out of an id. The id or arXiv number of a study, as a rule's source names it, shows that
+    study's figures.
     """
     from configurator import rulebook
+    from configurator.catalog.evidence import studies
     from configurator.cli.lookup import search
     from configurator.cli.output import deliver, form
     from configurator.core.errors import UsageError
 
     chosen = form(format, output)
     every = {r.id: r for r in rulebook.rules()}
+    study = next((s for s in studies() if text and text.casefold() in (s.id, s.arxiv)), None)
+    if study is not None:
+        from configurator.render.evidence import study_document
+
+        deliver(study, lambda: study_document(study), chosen, output)
+        return
     if text is None:
         found = list(every)
     else:
@@ -69,6 +77,7 @@ def _value(r: Rule) -> dict[str, Any]:
         "masks": rulebook.masks(r),
         "requires": list(r.requires),
         "source": r.source,
+        "studies": _studies(r),
         "page": {head.lower(): _plain(text) for head, text in rulebook.sections(r.page).items()},
         "example": spoken(r),
     }
@@ -105,11 +114,21 @@ def _page(r: Rule) -> Document:
         Section(title=head, lead=_plain(text)) for head, text in rulebook.sections(r.page).items()
     )
     example = Section(title="Says", lead=spoken(r)) if spoken(r) else Section()
+    figures = ", ".join(_studies(r))
+    shown = Section(title="Figures", lead=f"`rules STUDY` shows those of {figures}.")
     return Document(
         title=f"Rule {r.id}",
         answer=f"{_plain(r.title)}.",
-        sections=(Section(facts=facts(r)), *parts, example),
+        sections=(Section(facts=facts(r)), *parts, shown if figures else Section(), example),
     )
+
+
+def _studies(r: Rule) -> list[str]:
+    """Ids of the studies in the catalog that a rule's source names."""
+    from configurator import rulebook
+    from configurator.catalog.evidence import cited
+
+    return [s.id for s in cited(_plain(rulebook.sections(r.page).get("Source", "")))]
 
 
 def _plain(text: str) -> str:

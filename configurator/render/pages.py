@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from configurator import rulebook
+from configurator.catalog.evidence import cited
 from configurator.core.rule import Rule, Severity
 
 __all__ = ["CONCERNS", "concern", "facts", "rule_page", "rulebook_markdown", "rulebook_page",
@@ -62,6 +63,10 @@ def rule_page(rule: Rule, level: int = 1) -> str:
     parts.append(" · ".join(f"{label}: {text}" for label, text in facts(rule)))
     for heading, text in rulebook.sections(rule.page).items():
         parts.append(f"{'#' * (level + 1)} {heading}\n\n{_code(text)}")
+    figures = cited(" ".join(rulebook.sections(rule.page).get("Source", "").split()))
+    if figures:
+        links = ", ".join(f"[{s.id}](evidence.md#{s.id})" for s in figures)
+        parts.append(f"Figures: {links}")
     if spoken(rule):
         parts.append(f"For example: *{spoken(rule)}*")
     return "\n\n".join(parts)
