@@ -1,11 +1,15 @@
-"""The latency coefficients of a device's class, read from ``coefficients/*.toml``."""
+"""The latency coefficients of a device's class, read from ``coefficients/*.toml``.
+
+A file's ``about.applies`` says how the names of its architectures begin (empty: all), and its
+``values`` are the coefficients; ``about.extends`` names a file whose values it adds to. A file
+may hold several classes instead, each with ``applies`` (a list) and ``values``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 from configurator.catalog.store import load
 
@@ -16,21 +20,20 @@ __all__ = ["class_coefficients"]
 def _values(stem: str) -> Mapping[str, float]:
     table = load("coefficients")[stem]
     base = _values(table["about"]["extends"]) if "extends" in table["about"] else {}
-    return MappingProxyType({**base, **table["values"]})
+    return {**base, **table.get("values", {})}
 
 
 @cache
-def class_coefficients(architecture: str, kind: str) -> Mapping[str, float]:
-    """The fitted coefficients that apply to an architecture; those of its class where untimed.
+def class_coefficients(architecture: str) -> Mapping[str, float]:
+    """The coefficients for an architecture (``sm_90``, ``cdna3``); files merge by their names.
 
-    A file says in ``about.applies`` how an architecture's name begins, and in ``about.kinds``
-    (where present) which kinds of device it is for; ``extends`` names a file whose values it
-    adds to. All that apply are merged, in the order of their names.
+    An architecture that no file names gets what applies to all, and the core's priors beyond.
     """
     merged: dict[str, float] = {}
     for stem, table in sorted(load("coefficients").items()):
-        about: Mapping[str, Any] = table["about"]
-        kinds = about.get("kinds", [kind])
-        if architecture.startswith(about["applies"]) and kind in kinds:
+        if architecture.startswith(str(table["about"]["applies"])):
             merged |= _values(stem)
+        for part in table.get("class", ()):
+            if any(architecture.startswith(name) for name in part["applies"]):
+                merged |= part["values"]
     return MappingProxyType(merged)

@@ -48,7 +48,7 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Device:
         verified=bool(table.get("verified", False)),
         sources=tuple(table.get("sources", ())),
         note=str(table.get("note", "")),
-        coefficients=class_coefficients(str(table.get("architecture", "")), kind),
+        coefficients=class_coefficients(str(table.get("architecture", ""))),
         year=int(table.get("year", 0)),
     )
 

@@ -30,7 +30,7 @@ def from_engine(
     hopper = device.architecture == "sm_90"
     if "mla" in op:
         return _latent(text, engine, device)
-    if device.vendor.casefold() == "intel" and device.architecture.startswith("xe"):
+    if device.architecture in ("xe2", "xe-hpg"):
         return KERNELS["intel"]
     blackwell = device.architecture in _BLACKWELL
     if "triton" in text:

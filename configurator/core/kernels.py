@@ -130,6 +130,7 @@ KERNELS: dict[str, Kernel] = {
         Kernel(
             name="fa4",
             title="FlashAttention-4 (heads of 512; data-centre Blackwell)",
+            family=("unknown",),
             capped=False,
             source="Dao-AILab/flash-attention flash_attn/cute/interface.py (0251105a)",
         ),
@@ -185,7 +186,9 @@ KERNELS: dict[str, Kernel] = {
             source="vllm-project/vllm docs/design/attention_backends.md (00139433)",
         ),
         Kernel(name="intel", title="vLLM on Intel Arc", family=("intel",), source=_TIMED),
-        Kernel(name="unknown", title="a kernel that nobody timed", capped=False),
+        Kernel(
+            name="unknown", title="a kernel that nobody timed", family=("unknown",), capped=False
+        ),
         Kernel(
             name="mla_hopper",
             title="FlashMLA and TensorRT-LLM on a latent cache (Hopper): split, padded to 64 heads",
@@ -249,7 +252,7 @@ def choose(attention: Attention, device: Device, kv_dtype: str = "bf16") -> Kern
     """
     if hasattr(attention, "kv_lora_rank") and not getattr(attention, "rebuilt", False):
         return latent_kernel(device.architecture)
-    if device.vendor.casefold() == "intel" and device.architecture.startswith("xe"):
+    if device.architecture in ("xe2", "xe-hpg"):
         return KERNELS["intel"]
     usual = _USUAL.get(device.architecture, "unknown")
     narrow = kv_dtype not in ("bf16", "fp16", "fp32")

@@ -18,6 +18,7 @@ _PER_UNIT = {
 # Shared memory of one multiprocessor in KiB (CUDA programming guide, compute capabilities).
 _SHARED_KIB = {"sm_70": 96, "sm_75": 64, "sm_80": 164, "sm_87": 164, "sm_90": 228, "sm_100": 228,
                "sm_103": 228, "sm_110": 228}  # fmt: skip
+_INTEL = ("xe2", "xe-hpg")  # Arc; the data-centre part has other units and software
 _TWO_PARTITIONS = ("sm_80", "sm_90", "sm_100", "sm_103")  # a unit reaches half of L2 directly
 
 
@@ -59,7 +60,7 @@ def machine(device: Device) -> Machine:
     units = float(device.n_units)
     if not units and per_clock and clock:
         units = max(1.0, round(peak / (clock * per_clock)))
-    timed = "nvidia" if arch.startswith("sm_") else "intel" if arch.startswith("xe") else "other"
+    timed = "nvidia" if arch.startswith("sm_") else "intel" if arch in _INTEL else "other"
     return Machine(
         group=timed if units and clock else "other",
         architecture=arch,
