@@ -14,8 +14,10 @@ __all__ = ["PUBLISHED"]
 
 def _llama(model_type: str, layers: int, d: int, ff: int, vocab: int, heads: int,
            kv: int | None = None, **more: Any) -> dict[str, Any]:  # fmt: skip
-    config = {"model_type": model_type, "num_hidden_layers": layers, "hidden_size": d,
-              "intermediate_size": ff, "vocab_size": vocab, "num_attention_heads": heads}  # fmt: skip
+    config = {
+        "model_type": model_type, "num_hidden_layers": layers, "hidden_size": d,
+        "intermediate_size": ff, "vocab_size": vocab, "num_attention_heads": heads,
+    }  # fmt: skip
     if kv is not None:
         config["num_key_value_heads"] = kv
     return config | more

@@ -51,6 +51,9 @@ DTYPES = {
         DType("nvfp4", 9, 16),
     )
 }
+# A cache layout that mixes types, so its bytes are the attention kind's business. Only what knows
+# that it has a latent may use it: `cache_type` does not accept the name.
+LATENT_FP8 = DType("fp8_ds_mla", 1)
 _ALIASES = {
     "float32": "fp32",
     "f32": "fp32",

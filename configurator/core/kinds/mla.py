@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from configurator.core.dtypes import CacheType
+from configurator.core.columns import ceil_div
+from configurator.core.dtypes import LATENT_FP8, CacheType
 from configurator.core.units import Count, Real
 
 __all__ = ["KIND", "Latent"]
@@ -103,11 +104,23 @@ class Latent:
 
     def cache_bytes(self, kv: CacheType, tensor_parallel: Count = 1) -> Count:
         """Bytes per token on one rank. The latent is copied to every rank; rebuilt heads split."""
+        if not self.rebuilt and kv.k == LATENT_FP8:
+            return self._fp8_layout_bytes()
         if not self.rebuilt:
             return kv.k.bytes_for(self.latent_width + self.index_head_dim)
         heads = self.n_heads // tensor_parallel
         index = kv.k.bytes_for(self.index_head_dim)
         return kv.k.bytes_for(heads * self.d_head) + kv.v.bytes_for(heads * self.v_head_dim) + index
+
+    def _fp8_layout_bytes(self) -> Count:
+        """FlashMLA's layout: an fp8 latent, a float32 scale per 128 of it, a bf16 rotary key.
+
+        656 bytes for a rank of 512 (deepseek-ai/FlashMLA); an indexer's key takes a byte a value
+        and a float32 scale per 128.
+        """
+        index = self.index_head_dim + 4 * ceil_div(self.index_head_dim, 128)
+        scales = 4 * ceil_div(self.kv_lora_rank, 128)
+        return self.kv_lora_rank + scales + 2 * self.qk_rope_head_dim + index
 
     def score_flops(self, phase: str = "decode") -> Real:
         """Decode on a latent is absorbed: ``2h(r+rope) + 2hr``; prefill and rebuilt use heads."""

@@ -13,6 +13,7 @@ from configurator.core.cost import (
     cache_bytes_per_token_past_window,
     fixed_bytes_per_sequence,
 )
+from configurator.core.dtypes import LATENT_FP8
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
@@ -202,8 +203,8 @@ def qkv_width(attentions: Sequence[Attention]) -> Any:
 def index_keys(case: Case, attentions: Sequence[Attention]) -> list[str]:
     """A word on the keys of a sparse-attention indexer, which are cached beside the latents."""
     widths = [int(a.index_head_dim) for a in attentions if isinstance(a, Latent)]
-    if not any(widths):
-        return []
+    if not any(widths) or case.workload.kv.k == LATENT_FP8:
+        return []  # that layout counts their scales too, and is what servers keep
     size = sum(int(case.workload.kv.k.bytes_for(w)) for w in widths if w)
     return [
         f"{size:,} of the bytes a token adds are keys of the sparse-attention indexer "

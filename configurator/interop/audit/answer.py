@@ -16,6 +16,8 @@ from configurator.core.cost import (
     params_total,
     weights_bytes_per_device,
 )
+from configurator.core.dtypes import LATENT_FP8
+from configurator.core.errors import UsageError
 from configurator.core.kinds.mla import Latent
 from configurator.core.layers import ModelShape
 from configurator.core.units import format_bytes
@@ -65,6 +67,7 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
     attentions = caching_layers(reading, shape)
     main = shape.main.attention
     is_latent = isinstance(main, Latent)
+    _check_layout(question, attentions)
     if question.cache_mode == "rebuilt" and not is_latent:
         warnings.append("cache-mode rebuilt has no effect: this model keeps no latent")
     rule = rank_rule(
@@ -163,6 +166,17 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
         rules=rule_reports(case),
         case=case,
     )
+
+
+def _check_layout(question: AuditQuestion, attentions: list[Any]) -> None:
+    """The mixed layout of latents is refused for a cache that keeps no latent."""
+    if question.kv.k == LATENT_FP8 and not all(
+        isinstance(a, Latent) and not a.rebuilt for a in attentions
+    ):
+        raise UsageError(
+            "kv-dtype fp8_ds_mla is a layout of MLA's latents, and this cache keeps keys and "
+            "values; use fp8"
+        )
 
 
 def _source(reading: Reading, question: AuditQuestion, context: int, warnings: list[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from configurator.core.case import Device
-from configurator.core.dtypes import CacheType, cache_type
+from configurator.core.dtypes import LATENT_FP8, CacheType, cache_type
 from configurator.core.errors import UsageError
 from configurator.core.units import parse_bytes, parse_tokens
 
@@ -51,7 +51,7 @@ def ask(
         if value is not None and not 1 <= value <= _LARGEST[name]:
             raise UsageError(f"{name} {value} must be from 1 to {_LARGEST[name]:,}")
     return AuditQuestion(
-        kv=cache_type(kv_dtype),
+        kv=_cache_type(kv_dtype),
         context=None if context is None else parse_tokens(context),
         batch=batch,
         tensor_parallel=tensor_parallel,
@@ -61,3 +61,10 @@ def ask(
         kv_budget=None if kv_budget is None else parse_bytes(kv_budget, "kv-budget"),
         cache_mode=cache_mode,
     )
+
+
+def _cache_type(name: str | CacheType) -> CacheType:
+    """A cache type by name; beside the usual ones FlashMLA's layout of latents, fp8_ds_mla."""
+    if isinstance(name, str) and name.strip().lower() == LATENT_FP8.name:
+        return CacheType(LATENT_FP8, LATENT_FP8)
+    return cache_type(name)
