@@ -128,7 +128,8 @@ def why(
         "quality": "Priority quality keeps a cached width of half the model's at every size.",
         "latency": "Priority latency keeps only what is within 10 % of the fastest that fits.",
         "memory": "Priority memory takes the smallest cache per device inside the loss error.",
-        "training": "Priority training ignores the cache: a training step keeps none.",
+        "training": "Priority training chooses KV heads by the width alone: a training step keeps "
+        "no cache, and only what fits the target's memory at inference limits them.",
     }.get(wish.priority)
     return tuple(said if trade is None else [*said, trade])
 

@@ -17,16 +17,17 @@ from configurator.core.case import Case, Device, Workload
 from configurator.core.dtypes import cache_type
 from configurator.core.errors import UsageError
 from configurator.core.initialization import initialization
-from configurator.core.report import Option, Report
+from configurator.core.report import Option, Report, TrainingReport
 from configurator.core.units import format_bytes
 from configurator.explain import compared, reason, test_hook, why, why_not
 from configurator.front import pareto
-from configurator.rank import order, principles
+from configurator.rank import decide, order, principles
 from configurator.remedies import remedies
 from configurator.schema import GeometryRequest, Request
 from configurator.search import PROJECTIONS, Grid, Table, grid, only, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
+from configurator.training import training_report
 
 __all__ = ["Question", "command", "echo", "on_front", "workload_of"]
 
@@ -128,7 +129,16 @@ class Question:
             remedies=() if fits else (*remedies(case), *_another(table, ranked)),
             command=command("recommend", request),
             version=__version__,
+            training=self._training(table, case, frame),
         )
+
+    def _training(self, table: Table, case: Case, frame: Frame) -> TrainingReport | None:
+        """The costs of training, where that is the priority, and what it trades."""
+        if self.workload.priority != "training":
+            return None
+        usual = replace(self.workload, priority="balanced")
+        best = decide(only(table, self.asked), principles(frame, usual, self.device))
+        return training_report(case, table.case(best))
 
     def ranked(self, grids: Sequence[Grid], frame: Frame) -> tuple[Table, list[int]]:
         """All candidates inside a frame with their costs, and their rows, best first."""
@@ -163,7 +173,7 @@ class Question:
         )
 
     def shortlist(self, table: Table, ranked: list[int], front: np.ndarray) -> list[int]:
-        """Alternatives: GQA-8, GQA-4, GQA-2, MHA, MLA (MQA below 4B), then the rest of the front."""
+        """Alternatives: GQA-8, GQA-4, GQA-2, MHA, MLA (MQA below 4B), then the front's others."""
         picked: list[int] = []
         width = table.d_head[ranked[0]]
         kinds: list[tuple[str, int]] = [("GQA", 8), ("GQA", 4), ("GQA", 2), ("MHA", 0)]

@@ -24,6 +24,7 @@ __all__ = [
     "RuleReport",
     "Sensitivity",
     "TestHook",
+    "TrainingReport",
 ]
 
 
@@ -239,6 +240,30 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingReport:
+    """What training costs, whole and unsplit: FLOPs per token, activations, states.
+
+    FLOPs are forward and backward; ``recomputed_flops_per_token`` come on top with fused
+    attention. ``activation_bytes_per_token`` sums all layers, ``..._per_layer`` is one of the main
+    layers by part; ``unfused_bytes_per_token`` is what kernels that keep scores would add.
+    ``trades`` says what the priority gives up, with numbers.
+    """
+
+    flops_per_token: float
+    attention_flops_per_token: float
+    score_flops_per_token: float
+    recomputed_flops_per_token: float
+    attention_share: float
+    activation_bytes_per_token: float
+    activation_bytes_per_token_per_layer: dict[str, float]
+    activation_bytes_per_sequence: float
+    unfused_bytes_per_token: float
+    states_bytes: int
+    trades: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One candidate with all its costs: an alternative, a row of a comparison, a check.
 
@@ -285,3 +310,4 @@ class Report:
     remedies: tuple[str, ...]
     command: str
     version: str
+    training: TrainingReport | None = None

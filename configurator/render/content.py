@@ -16,6 +16,7 @@ from configurator.core.report import (
     RuleReport,
     Sensitivity,
     TestHook,
+    TrainingReport,
 )
 from configurator.core.units import format_bytes, format_count, format_seconds
 from configurator.render.document import Document, Section, Table
@@ -55,6 +56,7 @@ def recommendation(report: Report) -> Document:
             _answer(report),
             _alternatives(report),
             Section(title="Why this one", points=report.why),
+            _training(report.training),
             _sensitivity(report.sensitivity),
             *rule_sections(report.rules),
             _precedents(report.precedents),
@@ -181,6 +183,38 @@ def legend(options: Sequence[Option]) -> str:
     if any(o.quality.extrapolated for o in options):
         said.append("* extrapolated")
     return _sentence("; ".join(said))
+
+
+def _training(found: TrainingReport | None) -> Section:
+    """FLOPs and activations of training, and what the priority trades."""
+    if found is None:
+        return Section()
+    parts = ", ".join(
+        f"{name.replace('_', '-')} {format_bytes(value)}"
+        for name, value in found.activation_bytes_per_token_per_layer.items()
+    )
+    return Section(
+        title="In training",
+        facts=(
+            (
+                "FLOPs",
+                f"{format_count(found.flops_per_token)} per token forward and backward, "
+                f"{found.attention_share:.0%} of them attention "
+                f"({format_count(found.score_flops_per_token)} on scores); fused kernels redo "
+                f"{format_count(found.recomputed_flops_per_token)}",
+            ),
+            (
+                "Activations",
+                f"{format_bytes(found.activation_bytes_per_token)} per token, "
+                f"{format_bytes(found.activation_bytes_per_sequence)} a sequence, nothing "
+                f"recomputed; one layer: {parts}; without fused attention "
+                f"{format_bytes(found.unfused_bytes_per_token)} more per token",
+            ),
+            ("States", f"{format_bytes(found.states_bytes)} for Adam in mixed precision"),
+        ),
+        points=found.trades,
+        note=f"Whole model, not split over devices. Sources: {'; '.join(found.sources)}.",
+    )
 
 
 def _sensitivity(found: Sequence[Sensitivity]) -> Section:
