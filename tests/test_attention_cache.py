@@ -14,6 +14,7 @@ from configurator.attention.cache import allocate, allocate_group, held_bytes
 from configurator.core.case import Case, ModelShape, Workload
 from configurator.core.cost import cache_bytes
 from configurator.core.dtypes import DTYPES, cache_type
+from configurator.core.kinds.shared_kv import SharedKeyValue
 from configurator.core.layers import LayerGroup, Scope
 from configurator.core.shapes import geometry
 
@@ -34,6 +35,14 @@ MLA = st.builds(
     rank=st.integers(1, 96),
     rope=st.integers(0, 33),
 )
+SHARED = st.builds(
+    lambda d, index: SharedKeyValue(
+        d_model=256, n_heads=4, d_head=d, q_lora_rank=8, o_groups=1, o_lora_rank=8,
+        index_head_dim=index,
+    ),
+    d=st.integers(1, 80),
+    index=st.sampled_from([0, 16]),
+)  # fmt: skip
 SCOPES = st.builds(
     Scope,
     st.sampled_from(["full", "window", "chunk", "compressed", "cross", "recurrent", "shared"]),
@@ -44,7 +53,7 @@ DTYPE = st.sampled_from(sorted(DTYPES))
 
 @settings(deadline=None, max_examples=150)
 @given(
-    attention=st.one_of(GQA, MLA),
+    attention=st.one_of(GQA, MLA, SHARED),
     scopes=st.lists(SCOPES, min_size=1, max_size=3),
     k=DTYPE,
     v=DTYPE,

@@ -38,6 +38,14 @@ SHAPES = {
 CLOSE = {"fp32": 1e-4, "bf16": 4e-2, "fp16": 2e-2, "fp8": 4e-2}
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def here():
     """A machine without ceilings of its own: nothing here is measured."""
@@ -63,7 +71,7 @@ def at(shape="gqa", **changes):
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16", "fp8"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_formulation_gives_the_reference(shape, dtype, batch):
-    p = make(SHAPES[shape], cache_type(dtype), batch=batch, context=512)
+    p = make(SHAPES[shape], cache_type(dtype), batch=batch, context=1024)
     wanted = p.reference()
     ran = []
     for form in formulations(p.latent):
@@ -99,9 +107,9 @@ def test_every_prompt_formulation_gives_the_reference(shape):
 def test_absorbed_is_timed_on_the_latent_and_expanded_on_the_same_numbers():
     names = [form.name for form in DECODE_MLA]
     assert {"absorbed", "absorbed_fused", "expanded"} <= set(names)
-    p = make(SHAPES["mla"], cache_type("fp32"), batch=1, context=512)
-    assert p.slots[0][0].shape == (1, 1, 512, 40)  # rank 32 + rotary 8
-    assert p.cache_bytes == 512 * 40 * 4
+    p = make(SHAPES["mla"], cache_type("fp32"), batch=1, context=1024)
+    assert p.slots[0][0].shape == (1, 1, 1024, 40)  # rank 32 + rotary 8
+    assert p.cache_bytes == 1024 * 40 * 4
 
 
 def test_copies_rotate_and_only_the_first_is_looked_at():
@@ -135,7 +143,7 @@ def test_types_without_arithmetic_are_refused():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 def test_compiled_formulations_give_the_reference():
-    p = make(SHAPES["gqa"], cache_type("fp32"), batch=1, context=512)
+    p = make(SHAPES["gqa"], cache_type("fp32"), batch=1, context=1024)
     for form in formulations(False):
         if form.name == "compiled":
             found = p.value_space(form.build(p)(0))

@@ -1,5 +1,6 @@
 """Runs over many points: rows kept, budgets, resuming, and the commands' exit codes."""
 
+# ruff: noqa: E402 - torch is imported only where it is installed
 from __future__ import annotations
 
 import json
@@ -8,7 +9,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from configurator.bench import measure, verify
 from configurator.bench import point as point_module
@@ -46,6 +47,10 @@ def _here(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "machine", lambda device: machine)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads that wait for one another are slow on a busy machine
+    yield
+    torch.set_num_threads(threads)
 
 
 def at(context, **changes):

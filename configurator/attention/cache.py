@@ -16,6 +16,7 @@ from torch import Tensor
 
 from configurator.core.dtypes import CacheType, DType
 from configurator.core.kinds import Attention
+from configurator.core.kinds.shared_kv import SharedKeyValue
 from configurator.core.layers import LayerGroup
 
 __all__ = ["Cache", "allocate", "allocate_group", "held_bytes", "layout", "room", "torch_dtype"]
@@ -45,6 +46,8 @@ def layout(attention: Attention) -> list[tuple[int, int]]:
     """
     rank = int(getattr(attention, "kv_lora_rank", 0))
     index = int(getattr(attention, "index_head_dim", 0))
+    if isinstance(attention, SharedKeyValue):
+        return [(1, int(attention.d_head) + index)]
     if rank and not getattr(attention, "rebuilt", False):
         return [(1, rank + int(getattr(attention, "qk_rope_head_dim", 0)) + index)]
     heads = int(attention.kv_heads)

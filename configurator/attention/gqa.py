@@ -83,6 +83,8 @@ class GroupedQueryAttention(nn.Module):
                 f"n_heads {g.n_heads} is not a multiple of n_kv_heads {g.n_kv_heads}; "
                 "every KV head serves a whole group"
             )
+        if not g.own_kv or g.gate_params or g.other_params:
+            raise ValueError("this module has its own keys and values, and neither gates nor sinks")
         self.rope_base, self.causal, self.window, self.cross = rope_base, causal, window, cross
         width, source = int(g.d_model), int(g.d_source or g.d_model)
         self.n_heads, self.n_kv_heads = int(g.n_heads), int(g.n_kv_heads)

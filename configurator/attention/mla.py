@@ -46,8 +46,8 @@ class LatentAttention(nn.Module):
     ) -> None:
         super().__init__()
         g = self.geometry = geometry
-        if g.index_head_dim or g.rebuilt:
-            raise ValueError("this module has a latent cache and no sparse indexer")
+        if g.index_head_dim or g.rebuilt or g.gate_params or g.other_params:
+            raise ValueError("this module has a latent cache, and neither an indexer nor gates")
         self.rope_base, self.interleaved, self.causal = rope_base, interleaved, causal
         self.n_heads, self.rank = int(g.n_heads), int(g.kv_lora_rank)
         self.nope, self.rope = int(g.qk_nope_head_dim), int(g.qk_rope_head_dim)

@@ -35,9 +35,10 @@ from configurator.host import Profile, detect, fingerprint, host_device
 __all__ = ["Calibration", "Checked", "calibrate", "check_points", "fit_points"]
 
 _FAST = (
-    "folded", "sdpa", "products", "k_transposed", "v_transposed", "fused_split",
-    "absorbed", "absorbed_fused", "absorbed_split", "padded",
+    "folded", "sdpa", "k_transposed", "v_transposed", "v_pages", "fused_split", "absorbed",
+    "absorbed_fused", "absorbed_split", "padded",
 )  # fmt: skip
+_GPU = ("split", "repeated", "sdpa_cudnn", "sdpa_flash")  # worth their time on a GPU only
 _PASSES = 3
 Progress = Callable[[int, int, str], None]
 
@@ -91,11 +92,12 @@ def _geometries(names: str) -> list[dict[str, Any]]:
 def _cross(
     names: str, sizes: Sequence[tuple[int, int]], dtype: str, phase: str, device: str
 ) -> list[Point]:
-    factor = 4 if device.startswith("cuda") else 1
+    on_gpu = device.startswith("cuda")
+    factor = 4 if on_gpu else 1
     return [
         Point(
             attention=shape, phase=phase, context=factor * context, batch=batch, kv_dtype=dtype,
-            device=device, formulations=_FAST, limit_s=0.1,
+            device=device, formulations=_FAST + _GPU * on_gpu, limit_s=0.1,
         )
         for shape in _geometries(names)
         for context, batch in sizes
@@ -110,7 +112,7 @@ def fit_points(device: str = "cpu") -> list[Point]:
         *_cross("mla mla256", sizes, "bf16", "decode", device),
         *_cross("gqa8 small", [(1024, 1), (8192, 1)], "fp32", "decode", device),
         *_cross("mla16", [(1024, 1), (4096, 1)], "fp32", "decode", device),
-        *_cross("mha smallgqa tiny", [(256, 1), (1024, 1)], "bf16", "prefill", device),
+        *_cross("mha smallgqa tiny", [(256, 1), (512, 1), (1024, 1)], "bf16", "prefill", device),
         *_cross("mla16", [(256, 1), (512, 1), (1024, 1)], "bf16", "prefill", device),
         *_cross("smallgqa", [(256, 1), (1024, 1)], "fp32", "prefill", device),
     ]

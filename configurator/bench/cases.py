@@ -10,6 +10,7 @@ from configurator.bench.points import Point, attention_to
 from configurator.core.case import Case
 from configurator.core.errors import UsageError
 from configurator.core.kinds import Attention
+from configurator.core.kinds.gqa import GroupedQuery
 
 __all__ = ["alternatives", "points_of"]
 
@@ -22,12 +23,12 @@ def alternatives(attention: Attention) -> list[Attention]:
 
     A latent has none of these: its heads are of another width.
     """
-    found = [attention]
-    if not hasattr(attention, "n_kv_heads"):
+    found: list[Attention] = [attention]
+    if not isinstance(attention, GroupedQuery):
         return found
     for kv in (int(attention.n_heads), 8, 1):
         if int(attention.n_heads) % kv == 0:
-            other: Any = replace(attention, n_kv_heads=kv)  # type: ignore[type-var]
+            other = replace(attention, n_kv_heads=kv)
             if other not in found:
                 found.append(other)
     return found

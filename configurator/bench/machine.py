@@ -64,6 +64,17 @@ def machine(torch_device: str) -> Machine:
     )
 
 
+def _priority() -> str:
+    """``normal``, or ``real-time`` where other programs had to stand back; empty if unknown."""
+    if not hasattr(os, "sched_getscheduler"):
+        return ""
+    try:
+        urgent = os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)
+    except OSError:
+        return ""
+    return "real-time" if urgent else "normal"
+
+
 def environment(torch_device: str, ceilings: Ceilings | None = None) -> dict[str, Any]:
     """What a reader needs to judge the figures: versions, threads, device, load, ceilings."""
     facts = detect()
@@ -83,6 +94,7 @@ def environment(torch_device: str, ceilings: Ceilings | None = None) -> dict[str
         "cuda": torch.version.cuda or torch.version.hip or "",
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "priority": _priority(),
     }
     if ceilings is not None:
         found["ceilings"] = asdict(ceilings)

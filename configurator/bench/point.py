@@ -28,6 +28,8 @@ from configurator.bench.problem import Problem, make, needed_bytes
 from configurator.bench.timers import timer_for
 from configurator.core.dtypes import CacheType, cache_type
 from configurator.core.kinds import Attention
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
 from configurator.core.latency import predict_latency
 from configurator.core.report import Measurement
 
@@ -121,8 +123,7 @@ def _not_timed(attention: Attention, kv: CacheType) -> str:
     """Why only the bytes of a cache can be checked; empty where its attention can be timed."""
     if torch_dtype(kv.k.name) is None or torch_dtype(kv.v.name) is None:
         return f"torch has no arithmetic for a {kv.name} cache"
-    latent = hasattr(attention, "kv_lora_rank")
-    if not latent and not hasattr(attention, "n_kv_heads"):
+    if not isinstance(attention, GroupedQuery | Latent):
         return "there is no formulation for this kind of attention"
     return "the sparse indexer is not timed" if getattr(attention, "index_head_dim", 0) else ""
 

@@ -180,6 +180,7 @@ def _machine(environment: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         ("torch", str(environment.get("torch"))),
         ("python", str(environment.get("python"))),
         ("load when it ended", str(environment.get("load"))),
+        ("priority", str(environment.get("priority") or "unknown")),
     ]
     if ceilings and not ceilings.get("calm", True):
         facts.append(("disturbed", "other programs ran while the ceilings were measured"))
