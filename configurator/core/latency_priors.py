@@ -109,6 +109,17 @@ PRIORS: dict[str, Prior] = {
     "mla.convert_us_ghz": Prior(9.0, 0.4),
     "mla.convert_share": Prior(0.10, 0.4),  # of bandwidth, while a narrow cache is converted
     "mla.hidden": Prior(0.5, 0.5),
+    # A whole step: matrix products, small kernels of a layer, the host, collectives.
+    "step.share": Prior(0.85, 0.05),
+    "step.compute": Prior(0.70, 0.05),  # best matmul on H100 0.80 (stas00/ml-engineering)
+    "step.compute.fp8": Prior(0.85, 0.2),
+    "step.layer_us": Prior(12.0, 0.4),
+    "step.layer_clock_ghz": Prior(1.98, 0.0),  # at which a layer's small kernels were timed
+    "step.host_us": Prior(300.0, 0.5),
+    "step.sequence_us": Prior(10.0, 0.7),
+    "step.reduce_us": Prior(5.0, 0.5),
+    "step.reduce_hop_us": Prior(4.0, 0.5),
+    "step.link_share": Prior(0.8, 0.0),  # 0.78-0.82 of NVLink (stas00/ml-engineering network)
     # Devices of a class nobody timed (shares by class come with the catalog).
     "roofline.share": Prior(0.6, 0.0),
     "roofline.compute": Prior(0.35, 0.0),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from configurator.core.case import Case, Device
-from configurator.core.latency import interval
-from configurator.core.step_parts import StepParts, decode_step, prefill_step
+from configurator.core.cost import sequences_per_replica
+from configurator.core.latency import Interval, interval
+from configurator.core.latency_priors import Coefficients
+from configurator.core.step_parts import StepParts, decode_step, prefill_step, rank_attention
 from configurator.core.units import Real
 
 __all__ = ["Step", "decode_seconds", "prefill_seconds", "step"]
@@ -14,10 +17,11 @@ __all__ = ["Step", "decode_seconds", "prefill_seconds", "step"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One case's times. ``low`` and ``high`` are factors on them; ``parts`` are decode's seconds.
+    """One case's times. ``error_low`` and ``error_high`` are factors on ``decode_s``.
 
-    ``regime`` is a sentence for the reader; ``bound`` one of ``weights``, ``attention``,
-    ``launch floor``, ``collectives``, ``compute``, ``unknown``.
+    ``bound`` is one of ``weights``, ``attention``, ``launch floor``, ``collectives``,
+    ``compute``, ``unknown``; ``regime`` a sentence for the reader; ``confidence`` as in
+    :class:`configurator.core.latency_error.Interval`; ``parts`` are decode's seconds by cause.
     """
 
     decode_s: float
@@ -39,9 +43,9 @@ def _device(case: Case) -> Device:
 def decode_seconds(case: Case) -> Real:
     """Seconds for one new token of every sequence in the batch; a number or a column.
 
-    ``weights read + attention of each layer + launches + all-reduces``. NaN where the device
-    lacks a rate, or a link speed that tensor parallelism needs. Raises ``ValueError`` without a
-    device.
+    ``products + attention of each layer + launches + collectives``, on the busiest device with
+    nothing else running. NaN where the device lacks a rate, or a link speed that tensor
+    parallelism needs. Raises ``ValueError`` without a device.
     """
     return decode_step(case, _device(case)).total
 
@@ -52,15 +56,49 @@ def prefill_seconds(case: Case) -> Real:
 
 
 def _bound(p: StepParts) -> str:
+    if not math.isfinite(p.total):
+        return "unknown"
     terms = {
         "compute" if p.compute_bound else "weights": p.weights,
         "attention": p.attention - p.attention_floor,
         "launch floor": p.launches + p.attention_floor,
         "collectives": p.collectives,
     }
-    if p.total != p.total:
-        return "unknown"
     return max(terms, key=lambda name: float(terms[name]))
+
+
+def _regime(bound: str, share: float) -> str:
+    if bound == "unknown":
+        return "the device lacks a rate that the prediction needs"
+    if share < 0.1:
+        return f"reading the cache is {share:.0%} of a step: KV heads change memory, not speed"
+    return f"reading the cache is {share:.0%} of a step: KV heads change its speed"
+
+
+def _interval(case: Case, device: Device, attention_share: float) -> Interval:
+    """The step's interval: attention's by its share, the rest's by the split, both in logs.
+
+    The rest was compared with serving runs by tensor parallelism; errors add in quadrature.
+    """
+    work = case.workload
+    own = interval(
+        rank_attention(case.attention, work.tensor_parallel),
+        device,
+        batch=sequences_per_replica(case),
+        context=work.context,
+        kv_dtype=work.kv,
+    )
+    if own.confidence == "unmeasured":
+        return own
+    c = Coefficients(device)
+    doublings = min(3, round(math.log2(max(int(work.tensor_parallel), 1))))
+    rest = c.get(f"error.step.tp{2**doublings}", 0.3)
+
+    def end(factor: float) -> float:
+        width = math.hypot(attention_share * math.log(factor), rest)
+        return math.exp(math.copysign(width, math.log(factor)))
+
+    return Interval(low=end(float(own.low)), high=end(float(own.high)), confidence=own.confidence)
 
 
 def step(case: Case) -> Step:
@@ -70,22 +108,14 @@ def step(case: Case) -> Step:
     """
     device = _device(case)
     decode, prefill = decode_step(case, device), prefill_step(case, device)
-    which = _bound(decode)
-    total = float(decode.total)
+    which, total = _bound(decode), float(decode.total)
     share = float(decode.attention - decode.attention_floor) / total if total else 0.0
-    found = interval(case.attention, device, batch=case.workload.batch,
-                     context=case.workload.context, kv_dtype=case.workload.kv)  # fmt: skip
-    if which == "unknown":
-        regime = "the device lacks a rate that the prediction needs"
-    elif share < 0.1:
-        regime = f"reading the cache is {share:.0%} of a step: KV heads change memory, not speed"
-    else:
-        regime = f"reading the cache is {share:.0%} of a step: KV heads change its speed"
+    found = _interval(case, device, float(decode.attention) / total if total else 0.0)
     return Step(
         decode_s=total,
         prefill_s=float(prefill.total),
         bound=which,
-        regime=regime,
+        regime=_regime(which, share),
         error_low=float(found.low),
         error_high=float(found.high),
         confidence=found.confidence,

@@ -1,9 +1,18 @@
-"""Seconds of a whole model's step by cause: weights, attention, launches, collectives."""
+"""Seconds of a whole model's step by cause: weights, attention, launches, collectives.
+
+``weights`` are the matrix products (weights read or FLOPs, the slower), ``attention`` the sum of
+:mod:`configurator.core.latency` over layers and of recurrent states, ``launches`` what each layer
+and each step costs before any byte moves, ``collectives`` the all-reduces of tensor parallelism
+and the exchanges of experts. Norms and activations are inside the share of peak and the layer's
+launches; the input embedding is a look-up and left out.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from configurator.core.case import Case, Device
 from configurator.core.columns import as_float, ceil_div, maximum, where
@@ -11,6 +20,8 @@ from configurator.core.cost import sequences_per_replica, touched_params
 from configurator.core.dtypes import dtype
 from configurator.core.kinds import Attention
 from configurator.core.latency import parts
+from configurator.core.latency_device import machine
+from configurator.core.latency_parts import sharper
 from configurator.core.latency_priors import Coefficients
 from configurator.core.layers import LayerGroup, ModelShape
 from configurator.core.units import Count, Real
@@ -48,79 +59,109 @@ def rank_attention(attention: Attention, ranks: Count) -> Any:
     return replace(attention, **changes)  # type: ignore[type-var]
 
 
-def _all_reduce(device: Device, c: Coefficients, ranks: Count, bytes_: Real) -> Real:
-    """A ring over ``ranks``: ``latency + 2 (n-1)/n * bytes / (share * link)``; 0 for one rank."""
+def _collective(device: Device, c: Coefficients, ranks: Count, bytes_: Real) -> Real:
+    """One step in which ``ranks`` devices each move ``bytes_``; 0 for one device.
+
+    ``start + hop * log2(ranks) + bytes / (share * link)``; NaN where the link is unknown.
+    """
     link = device.interconnect_bytes_per_s or float("nan")
-    moved = 2.0 * (ranks - 1) / ranks * bytes_ / (c.get("step.link_share", 0.8) * link)
-    hops = c.get("step.all_reduce_us", 10.0) * 1e-6
-    return where(ranks > 1, hops + moved, 0.0)
+    hops = np.log2(np.maximum(ranks, 1))
+    start = (c("step.reduce_us") + c("step.reduce_hop_us") * hops) * 1e-6
+    return where(ranks > 1, start + bytes_ / (c("step.link_share") * link), 0.0)
 
 
-def _gemm(case: Case, device: Device, c: Coefficients, tokens: Real, local: Real) -> Any:
-    """Matrix products of ``local`` tokens per replica, ``tokens`` in all: (seconds, by compute)."""
-    work, shape = case.workload, case.shape
-    store = dtype(work.weight_dtype, "weight-dtype").bytes_per_element
-    dense = touched_params(shape, 0.0)
-    experts = touched_params(shape, tokens) - dense
-    read = store * (dense / work.tensor_parallel + experts / device.count)
-    active = _active(shape)
-    peak, _ = device.rate(work.weight_dtype if store >= 1 else "bf16")
-    flops = 2.0 * (active * local / work.tensor_parallel)
-    memory = read / (c.get("step.share", 0.8) * device.bandwidth_bytes_per_s)
-    compute = flops / (c.get("step.compute", 0.6) * peak) if peak else flops * float("nan")
-    return maximum(memory, compute), compute > memory
+def _collectives(case: Case, device: Device, c: Coefficients, tokens: Real) -> Real:
+    """Two all-reduces a layer over the ranks; two exchanges a layer where replicas share experts.
 
-
-def _active(shape: ModelShape) -> Real:
+    A ring moves ``2 (n-1)/n`` times the hidden state of ``tokens``; an exchange sends each token
+    to its experts and back, in 16 bit.
+    """
+    ranks = case.workload.tensor_parallel
+    ring = 2.0 * (ranks - 1) / ranks * tokens * case.shape.d_model * 2.0
     total: Real = 0.0
-    for g in shape.groups:
-        total = total + as_float(g.count * g.active_layer_params())
+    for g in case.shape.groups:
+        if not g.weights:
+            continue
+        total = total + g.count * 2 * _collective(device, c, ranks, ring)
+        ff = g.feed_forward
+        if ff is not None and ff.kind == "moe" and device.count > 1:
+            sent = tokens * ff.experts_per_token * case.shape.d_model * 2.0
+            exchange = 2 * _collective(device, c, device.count, sent)
+            total = total + g.count * where(case.replicas > 1, exchange, 0.0)
     return total
 
 
+def _products(case: Case, device: Device, c: Coefficients, tokens: Real, local: Real) -> Any:
+    """Matrix products of ``local`` tokens a replica, ``tokens`` in all: (seconds, FLOPs bound it).
+
+    Weights below 8 bit are widened to 16 and multiplied there.
+    """
+    work, shape = case.workload, case.shape
+    store = dtype(work.weight_dtype, "weight-dtype")
+    width = store.bytes_per_element
+    dense = touched_params(shape, 0.0)
+    experts = touched_params(shape, tokens) - dense
+    read = width * (dense / work.tensor_parallel + experts / device.count)
+    rate, used = device.rate(store.name if width >= 1 and store.block == 1 else "bf16")
+    share = c("step.share") * c.get(f"step.share.{store.name}", 1.0)
+    active: Real = 0.0
+    for g in shape.groups:
+        active = active + as_float(g.count * g.active_layer_params())
+    flops = 2.0 * active * local / work.tensor_parallel
+    memory = read / (share * device.bandwidth_bytes_per_s)
+    reached = c("step.compute") * c.get(f"step.compute.{used}", 1.0) * rate
+    compute = flops / reached if reached else flops * float("nan")
+    return sharper(memory, compute), compute > memory
+
+
 def _decoding(shape: ModelShape) -> ModelShape:
+    """The layers that run for each generated token: all but an encoder's."""
     if shape.arch != "encoder-decoder":
         return shape
     return replace(shape, groups=tuple(g for g in shape.groups if g.label != "encoder"))
 
 
-def _blocks(shape: ModelShape) -> Count:
-    """Layers that launch kernels and, under tensor parallelism, end in collectives."""
-    return sum(g.count for g in shape.groups if g.weights)
+def _state(case: Case, g: LayerGroup, device: Device, c: Coefficients) -> tuple[Real, Real]:
+    """A recurrent layer: its state read and written once per step; (seconds, floor)."""
+    size = ceil_div(g.scope.size, case.workload.tensor_parallel)
+    moved = 2.0 * sequences_per_replica(case) * size
+    floor = c("decode.floor_us") * 1e-6
+    return floor + moved / (c("step.share") * device.bandwidth_bytes_per_s), floor
 
 
 def _group_attention(
     case: Case, g: LayerGroup, device: Device, c: Coefficients, phase: str
 ) -> tuple[Real, Real]:
-    """One layer's attention in a group: (seconds, the part that is floor)."""
-    work = case.workload
-    local = sequences_per_replica(case)
-    kind = g.scope.kind
+    """One layer's attention in a group: (seconds, the part that is floor).
+
+    A shared layer reads another's cache: the whole context, or its own window where it has one.
+    """
+    work, kind = case.workload, g.scope.kind
     if kind == "recurrent":
-        passes = 2.0 * local * ceil_div(g.scope.size, work.tensor_parallel)
-        floor = c.get("step.kernel_us", 3.0) * 1e-6
-        return floor + passes / (c.get("step.share", 0.8) * device.bandwidth_bytes_per_s), floor
+        return _state(case, g, device, c)
     if g.attention is None or (kind == "none" and phase == "decode"):
         return 0.0, 0.0
     context, window, causal = work.context, 0 * g.scope.size, True
-    query: Count = 1
-    if kind in ("window", "chunk"):
+    if kind in ("window", "chunk", "shared"):
         window = g.scope.size
     elif kind == "compressed":
         context = maximum(work.context // g.scope.size, 1)
     elif kind == "cross":
         context = maximum(g.scope.size, 1)
+    query: Count = 1
     if phase == "prefill":
-        query = context
+        query = maximum(work.context, 1)
+        context = maximum(context, 1) if kind == "cross" else query
+        causal = kind != "cross"
         if kind == "none":
             encoder = g.label == "encoder" and case.shape.arch == "encoder-decoder"
-            query = context = maximum(work.source_len, 1) if encoder else context
+            query = context = maximum(work.source_len, 1) if encoder else query
             causal = not (encoder or case.shape.arch == "encoder")
     found = parts(
         rank_attention(g.attention, work.tensor_parallel),
         device,
         phase=phase,
-        batch=maximum(local, 1),
+        batch=maximum(sequences_per_replica(case), 1),
         context=context,
         kv_dtype=work.kv,
         query_len=query,
@@ -130,34 +171,40 @@ def _group_attention(
     return found.total, found.floor + found.extra
 
 
-def _attention(case: Case, shape: ModelShape, device: Device, c: Coefficients, phase: str) -> Any:
+def _attention(case: Case, device: Device, c: Coefficients, phase: str) -> tuple[Real, Real]:
     total: Real = 0.0
     floor: Real = 0.0
-    for g in shape.groups:
+    for g in case.shape.groups:
         each, fixed = _group_attention(case, g, device, c, phase)
         total, floor = total + g.count * each, floor + g.count * fixed
     return total, floor
 
 
+def _launches(case: Case, device: Device, c: Coefficients) -> Real:
+    """Small kernels of each layer, scaled by the clock like every launch, and the host's step."""
+    clock = machine(device).clock / 1e9
+    layer = c("step.layer_us")
+    if clock:
+        layer = layer * (0.35 + 0.65 * c("step.layer_clock_ghz") / clock)
+    layers = sum(g.count for g in case.shape.groups if g.weights)
+    host = c("step.host_us") + c("step.sequence_us") * sequences_per_replica(case)
+    return (layers * layer + host) * 1e-6
+
+
 def _step(case: Case, device: Device, phase: str) -> StepParts:
     c = Coefficients(device)
-    shape = _decoding(case.shape) if phase == "decode" else case.shape
-    inside = replace(case, shape=shape)
+    inside = replace(case, shape=_decoding(case.shape)) if phase == "decode" else case
     work = case.workload
     each: Count = 1 if phase == "decode" else work.context
     local = as_float(sequences_per_replica(case)) * each
-    seconds, by_compute = _gemm(inside, device, c, as_float(work.batch) * each, local)
-    attention, floor = _attention(case, shape, device, c, phase)
-    blocks = _blocks(shape)
-    launches = blocks * c.get("step.layer_us", 15.0) * 1e-6 + c.get("step.host_us", 300.0) * 1e-6
-    hidden = as_float(local) * shape.d_model * 2.0
-    reduce_ = 2 * blocks * _all_reduce(device, c, work.tensor_parallel, hidden)
+    seconds, by_compute = _products(inside, device, c, as_float(work.batch) * each, local)
+    attention, floor = _attention(inside, device, c, phase)
     return StepParts(
         weights=seconds,
         attention=attention,
         attention_floor=floor,
-        launches=launches,
-        collectives=reduce_,
+        launches=_launches(inside, device, c),
+        collectives=_collectives(inside, device, c, local),
         compute_bound=by_compute,
     )
 
