@@ -52,7 +52,8 @@ def _listed(value: Any) -> Any:
 class _Base(BaseModel):
     """What every request shares: the work and the target."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=400)
+    # Built when first used: a command needs one of the three models.
+    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=400, defer_build=True)
 
     context: Tokens = Field(8192, le=2**31, description="tokens; 32k is 32,768")
     batch: int = Field(1, ge=1, le=10**6, description="sequences in flight over the whole target")

@@ -28,6 +28,8 @@ _CLICK_ERROR = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "Clic
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Never raises but for ``SystemExit``."""
     given = list(sys.argv[1:] if args is None else args)
+    # Looking for pydantic's plugins reads the metadata of every installed distribution.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _prepare_streams()
     try:
         code = _run(given or ["--help"])
