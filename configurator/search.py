@@ -26,7 +26,8 @@ from configurator.core.shapes import decoder, encoder, encoder_decoder
 from configurator.core.step import decode_seconds
 from configurator.rulebook import admissible
 
-__all__ = ["Grid", "Table", "grid", "only", "revisit", "row", "shape_of", "tabulate"]
+__all__ = ["Grid", "Table", "grid", "only", "revisit", "row", "shape_of", "tabulate",
+           "work_columns"]  # fmt: skip
 
 # (nope, rope, value, rank, query rank): shapes with fast kernels first (DeepSeek-V2/V3, FlashMLA;
 # FlashInfer's 64/64/128/256 halves them). The smaller rank of each width is extrapolated quality.
@@ -213,7 +214,7 @@ def with_workload(grids: Sequence[Grid], workload: Workload, device: Device | No
 def tabulate(grids: Sequence[Grid], *, without: Sequence[str] = ("memory",)) -> Table:
     """All costs of all candidates. Fitting in memory is a column, not a mask, unless asked."""
     fixed = _joined([_of_geometry(g, index, without) for index, g in enumerate(grids)])
-    return _with_room(Table(grids=tuple(grids), **fixed, **_of_work_joined(grids, True)))
+    return with_room(Table(grids=tuple(grids), **fixed, **_of_work_joined(grids, True)))
 
 
 def revisit(table: Table, workload: Workload, device: Device | None) -> Table:
@@ -229,7 +230,7 @@ def revisit(table: Table, workload: Workload, device: Device | None) -> Table:
     if workload.tensor_parallel != before:
         masks = [_admissible(g, ("memory",)) for g in grids]
         changes["admissible"] = np.concatenate(masks) & ~np.asarray(table.excluded)
-    return _with_room(replace(table, grids=tuple(grids), **changes))
+    return with_room(replace(table, grids=tuple(grids), **changes))
 
 
 def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -240,7 +241,9 @@ def _of_work_joined(grids: Sequence[Grid], timed: bool) -> dict[str, np.ndarray]
     return _joined([_of_work(g, timed) for g in grids])
 
 
-def _with_room(table: Table) -> Table:
+def with_room(table: Table) -> Table:
+    """The table with every candidate given the room that the heaviest one leaves."""
+
     def least(room: np.ndarray) -> np.ndarray:
         usable = room[table.admissible]
         return np.full(len(table), usable.min() if usable.size else np.inf)
@@ -281,12 +284,20 @@ def _of_geometry(g: Grid, index: int, without: Sequence[str]) -> dict[str, np.nd
 
 def _of_work(g: Grid, timed: bool) -> dict[str, np.ndarray]:
     """The columns that do: bytes, time and whether it fits."""
-    case = g.case
+    found = work_columns(g.case, timed)
+    return {name: np.broadcast_to(np.asarray(v), (g.rows,)) for name, v in found.items()}
+
+
+def work_columns(case: Case, timed: bool = True) -> dict[str, Any]:
+    """Bytes, time and fit of every candidate of a case, each as small as it can be.
+
+    Context and batch may be columns on an axis of their own: results then have both axes.
+    """
     rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
     known = case.device is not None
     decodes = known and timed and case.shape.arch != "encoder"
     light = replace(case, workload=replace(case.workload, weight_dtype=_lighter(case.workload)))
-    columns: dict[str, Any] = {
+    return {
         "cache_bytes": cost.cache_bytes(case),
         "device_bytes": rank_bytes * cost.sequences_per_replica(case),
         "room_bytes": cost.cache_budget_per_device(case) if known else np.inf,
@@ -294,7 +305,6 @@ def _of_work(g: Grid, timed: bool) -> dict[str, np.ndarray]:
         "decode_s": decode_seconds(case) if decodes else np.nan,
         "fits": cost.memory(case).fits if known else True,
     }
-    return {name: np.broadcast_to(np.asarray(v), (g.rows,)) for name, v in columns.items()}
 
 
 def _lighter(workload: Workload) -> str:

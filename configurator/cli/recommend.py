@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from configurator.cli.options import QUESTION, SHAPE, TARGET, Format, Given, Output, Top, takes
+from configurator.cli.options import (
+    LONG_RUN,
+    QUESTION,
+    SHAPE,
+    TARGET,
+    Format,
+    Given,
+    Output,
+    Top,
+    takes,
+)
+from configurator.core.errors import UsageError
 
 if TYPE_CHECKING:
     from configurator.core.report import Report
@@ -24,14 +35,25 @@ Verify = Annotated[
         help="Also measure the answer and its alternatives here, for about 30 s (needs torch).",
     ),
 ]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="AXIS",
+        rich_help_panel="Answer",
+        help="The answer over an axis, and over two if given twice: context=4k..1M, "
+        "batch=1..64:20, params=1B,7B, target=rtx-4090,h100-sxm.",
+    ),
+]
 _VERIFY_S = 30.0
 
 
-@takes(QUESTION, SHAPE, TARGET)
+@takes(QUESTION, SHAPE, TARGET, LONG_RUN)
 def recommend(
     given: Given,
     top: Top = None,
     verify: Verify = False,
+    sweep: Sweep = None,
     format: Format = None,
     output: Output = None,
 ) -> int:
@@ -39,14 +61,21 @@ def recommend(
 
     Needs --params; name a --target to learn what fits and how fast it is. Exit code 1 means
     that nothing fits, that a rule of severity error is broken, or with --verify that measured
-    cache bytes differ from the prediction.
+    cache bytes differ from the prediction. A --sweep ends with 0: each point says its status.
     """
     from configurator import api
     from configurator.cli.output import deliver, form
     from configurator.schema import Request
 
-    chosen = form(format, output)
+    how: dict[str, str] = {k: given.pop(k) for k in LONG_RUN if k in given}
     asked = dict(given) if top is None else {**given, "top": top}
+    if sweep:
+        from configurator.cli._sweep import swept
+
+        return swept(asked, sweep, how, format, output)
+    for name in how:
+        raise UsageError(f"--{name} belongs to --sweep; add one, or leave --{name} out")
+    chosen = form(format, output)
     report = api.recommend(Request(**asked)).report
     exact = True
     if verify:
