@@ -113,7 +113,7 @@ def test_a_point_over_the_budget_is_a_row_that_says_so(faked):
     found = document(run([at(2), at(8), at(3)]))
     status = sorted(r["status"] for r in found["rows"] if r["status"] != "ok")
     assert status[0].startswith("failed: ValueError: something else")
-    assert "not run: OverBudget: takes about 9 s and 1 s are left" in status[1]
+    assert "not run: takes about 9 s and 1 s are left" in status[1]
 
 
 def test_after_the_budget_no_point_is_begun(faked):
@@ -356,6 +356,11 @@ def test_without_torch_it_says_how_to_install_it(capsys, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main([command, *(ARGS if command == "bench" else [])]) == 3
     assert 'pip install "mha-configurator[bench]"' in capsys.readouterr().err
+
+
+def test_heads_that_cannot_be_grouped_are_refused(capsys):
+    assert main(["bench", "--d-model", "256", "--n-heads", "8", "--n-kv-heads", "3"]) == 2
+    assert "n-heads 8 is not a multiple of n-kv-heads 3" in capsys.readouterr().err
 
 
 def test_a_question_without_a_geometry_is_refused(capsys):

@@ -51,9 +51,16 @@ def points_of(
     measured at 4,096: its time grows with the square, and so is known. Compiled formulations
     are timed at the case's own context only.
 
-    Raises ``UsageError`` for a phase that is not known.
+    Raises ``UsageError`` for a phase that is not known, and for query heads that are not a
+    multiple of the KV heads: no kernel computes those.
     """
     work = case.workload
+    for shape in shapes:
+        if isinstance(shape, GroupedQuery) and int(shape.n_heads) % int(shape.n_kv_heads):
+            raise UsageError(
+                f"n-heads {shape.n_heads} is not a multiple of n-kv-heads {shape.n_kv_heads}; "
+                "every KV head serves the same number of query heads, so change one of them"
+            )
     context, batch = int(work.context), int(work.batch)
     contexts = [context]
     if trend:

@@ -26,6 +26,7 @@ _KERNELS = (
     ("_scaled_dot_product_efficient_attention", "fused (efficient)"),
     ("_scaled_dot_product_cudnn_attention", "fused (cudnn)"),
     ("_scaled_dot_product_fused_attention", "fused (vendor)"),
+    ("_scaled_dot_product_attention_math_for_mps", "fused (mps)"),
     ("_scaled_dot_product_attention_math", "math"),
 )
 

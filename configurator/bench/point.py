@@ -30,7 +30,7 @@ from configurator.core.dtypes import CacheType, cache_type
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
-from configurator.core.latency import predict_latency
+from configurator.core.latency import interval, predict_latency
 from configurator.core.report import Measurement
 
 __all__ = ["DEADLINE", "OverBudget", "cached_bytes", "measure_point", "rows_of"]
@@ -59,7 +59,9 @@ def measure_point(item: dict[str, Any]) -> dict[str, Any]:
         if left is not None and need > max(left, 0.0):
             raise OverBudget(f"takes about {need:.0f} s and {max(left, 0.0):.0f} s are left")
         rows = [asdict(row) for row in rows_of(point, here)]
-    return {"rows": rows, "environment": environment(point.device, here.ceilings)}
+    found = environment(point.device, here.ceilings)
+    found["predictions"] = here.target.note or ", ".join(here.target.sources)
+    return {"rows": rows, "environment": found}
 
 
 def cost_s(point: Point, here: Machine) -> float:
@@ -75,18 +77,15 @@ def cost_s(point: Point, here: Machine) -> float:
     return 0.3 + fill + forms * max(0.15 * point.limit_s, 4 * 3 * one)
 
 
+def _work(point: Point) -> dict[str, Any]:
+    """A point as arguments of the core's prediction."""
+    names = ("phase", "batch", "context", "kv_dtype", "window")
+    return {name: getattr(point, name) for name in names}
+
+
 def _predicted(point: Point, here: Machine) -> float | None:
-    seconds = float(
-        predict_latency(
-            attention_from(point.attention),
-            here.target,
-            phase=point.phase,
-            batch=point.batch,
-            context=point.context,
-            kv_dtype=point.kv_dtype,
-            window=point.window,
-        )
-    )
+    attention = attention_from(point.attention)
+    seconds = float(predict_latency(attention, here.target, **_work(point)))
     return seconds if seconds == seconds else None
 
 
@@ -134,6 +133,7 @@ def _refused(need: int, room: int) -> str:
 
 def _blank(point: Point, here: Machine) -> Measurement:
     attention = attention_from(point.attention)
+    sure = interval(attention, here.target, **_work(point))
     return Measurement(
         case=point.case,
         formulation="",
@@ -151,6 +151,8 @@ def _blank(point: Point, here: Machine) -> Measurement:
         context=point.context,
         projection=attention.projection,
         device=here.target.title or here.target.name,
+        low=float(sure.low),
+        high=float(sure.high),
     )
 
 
@@ -190,7 +192,7 @@ def _timed(point: Point, here: Machine, blank: Measurement, room: int) -> Iterat
             yield _one(form, p, point, here, row, wanted)
         except Unsupported:
             continue
-        except (RuntimeError, MemoryError) as error:
+        except (RuntimeError, MemoryError, TypeError) as error:
             if is_out_of_memory(error):
                 yield replace(row, status="out of memory: the allocator refused")
             else:

@@ -143,7 +143,9 @@ def _missing(point: Point, result: dict[str, Any]) -> dict[str, Any]:
             spread_s=None,
             bytes_per_s=None,
             share_of_bandwidth=None,
-            status=f"not run: {reason}" if over else f"failed: {reason}",
+            status=f"not run: {reason.removeprefix('OverBudget: ')}"
+            if over
+            else f"failed: {reason}",
             batch=point.batch,
             context=point.context,
             projection=attention_from(point.attention).projection,

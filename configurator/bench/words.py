@@ -128,14 +128,18 @@ def _answer(
 ) -> str:
     if differ or cache.get("status") == "bytes differ":
         return "Measured cache bytes differ from the prediction"
-    whole = f"; the whole cache is {format_bytes(cache['predicted_bytes'])}" if cache else ""
+    exact = "Cache bytes exact"
+    if cache.get("measured_bytes") is not None:
+        exact += f"; the whole cache is {format_bytes(cache['predicted_bytes'])}"
+    elif cache:
+        exact = f"The whole cache of {format_bytes(cache['predicted_bytes'])} was not allocated"
     if not best:
-        return f"Nothing was timed{' undisturbed: other programs ran' * timed}{whole}"
+        return f"{exact}. Nothing was timed{' undisturbed: other programs ran' * timed}"
     first = best[0]
     share = first["share_of_bandwidth"]
     at = f", {share:.0%} of the bandwidth" if share is not None else ""
     return (
-        f"Cache bytes exact{whole}. {first['case']}: {format_seconds(first['measured_s'])} "
+        f"{exact}. {first['case']}: {format_seconds(first['measured_s'])} "
         f"({first['formulation']}{at}), predicted {format_seconds(first['predicted_s'])}"
     )
 
@@ -181,6 +185,7 @@ def _machine(environment: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         ("python", str(environment.get("python"))),
         ("load when it ended", str(environment.get("load"))),
         ("priority", str(environment.get("priority") or "unknown")),
+        ("predictions", str(environment.get("predictions") or "none")),
     ]
     if ceilings and not ceilings.get("calm", True):
         facts.append(("disturbed", "other programs ran while the ceilings were measured"))

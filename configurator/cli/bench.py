@@ -104,7 +104,7 @@ def bench(
         case,
         shapes[:1] if only else shapes,
         device=where,
-        phases=[p.strip() for p in phase.split(",")],
+        phases=_phases(case, phase),
         formulations=tuple(f.strip() for f in formulations.split(",")) if formulations else (),
         compiled=compiled or where.startswith("cuda"),
     )
@@ -171,6 +171,15 @@ def _as_geometry(request: Any, found: Any) -> Any:
         values.pop("n_kv_heads", None)
         values.pop("d_head", None)
     return GeometryRequest(**values)
+
+
+def _phases(case: Case, asked: str) -> list[str]:
+    """The phases asked for; an encoder has no decode."""
+    phases = [name.strip() for name in asked.split(",")]
+    if case.shape.arch != "encoder":
+        return phases
+    print("note: an encoder has no decode; its prompt is timed as causal", file=sys.stderr)
+    return [name for name in phases if name != "decode"]
 
 
 def _elsewhere(case: Case) -> None:
