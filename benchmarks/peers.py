@@ -2,6 +2,7 @@
 
     python benchmarks/peers.py --install              each peer in an environment of its own
     python benchmarks/peers.py --output FILE          ask those that are installed
+    python benchmarks/peers.py --search 600           and time a recommendation, at most so long
 
 Peers are optional and live in ``build/peers`` (``--folder``), apart from this project's
 environment. Each is asked through a small file in ``benchmarks/peers_ask``, which fills in what
@@ -19,6 +20,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from pathlib import Path
@@ -191,6 +193,31 @@ def measure(folder: Path, repeats: int) -> dict[str, Any]:
     return found
 
 
+def searches(folder: Path, limit_s: float) -> dict[str, float | None]:
+    """Seconds until a 7B design for 8 H100 at 8k and batch 32 is there; ``None``: not in time."""
+    tool = python_of(folder, "archc").with_name("ac-compile")
+    asked = {
+        "ours": [sys.executable, "-m", "configurator", "recommend", "--params", "7B", "--context",
+                 "8k", "--batch", "32", "--target", "8xh100-sxm"],
+        "archc": [str(tool), "--hardware", "h100", "--params", "7", "--tokens", "2", "--context",
+                  "8192", "--serving-tbt", "50", "--serving-batch", "32", "--tp", "8", "--pp", "1",
+                  "--dp", "8"],
+    }  # fmt: skip
+    found: dict[str, float | None] = {}
+    for peer, command in asked.items():
+        if not Path(command[0]).exists():
+            continue
+        began = time.perf_counter()
+        try:
+            with tempfile.TemporaryDirectory() as place:
+                env = os.environ | {"PYTHONPATH": str(ROOT)}
+                subprocess.run(command, cwd=place, env=env, capture_output=True, timeout=limit_s)
+            found[peer] = time.perf_counter() - began
+        except subprocess.TimeoutExpired:
+            found[peer] = None
+    return found
+
+
 def cell(answer: dict[str, Any], truth: int) -> str:
     if "error" in answer or answer.get("cache_bytes") is None:
         return "refused"
@@ -258,6 +285,11 @@ def markdown(report: dict[str, Any]) -> str:
     for p, found in peers.items():
         s = found["seconds"]
         head.append(f"| {names[p]} | {statistics.median(s):.2f} | {min(s):.2f} | {max(s):.2f} |")
+    if report["searches"]:
+        head += ["", "## A 7B design for 8 H100 at 8k and batch 32, whole process", ""]
+        for p, took in report["searches"].items():
+            limit = f"unfinished at {report['search_limit_s']:g} s"
+            head.append(f"- {names.get(p, p)}: {limit if took is None else f'{took:.2f} s'}")
     refusals = {
         f"{names[p]}: {a['error']}"
         for p, found in peers.items()
@@ -273,6 +305,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "peers")
     parser.add_argument("--install", action="store_true", help="install the peers first")
+    parser.add_argument("--search", type=float, default=0.0, help="seconds a search may take")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path, help="a folder, or a file's name")
     given = parser.parse_args()
@@ -286,6 +319,8 @@ def main() -> None:
         "versions": {"ours": f"this project {__version__}"}
         | {p: r.replace("==", " ") for p, r in PEERS.items()},
         "peers": measure(given.folder, given.repeats),
+        "search_limit_s": given.search,
+        "searches": searches(given.folder, given.search) if given.search else {},
     }
     keep("peers", report, markdown(report), given.output)
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -106,32 +106,60 @@ def test_nodes_of_another_version_are_refused(
         run_map(tasks.square, numbers(1), on="ray")
 
 
+def test_an_interrupted_run_is_resumed(
+    two_nodes: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, file = tmp_path / "log", tmp_path / "rows.jsonl"
+    items = numbers(6, log=str(log))
+
+    def stop(row: Any, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_map(tasks.noted, items, on="ray", workers=1, resume=file, progress=stop)
+    assert f"interrupted: 2 of 6 rows kept in {file}; --resume" in capsys.readouterr().err
+    finished = [row["item"]["n"] for row in read_rows(file)[0]]
+    rows = run_map(tasks.noted, items, on="ray", resume=file)
+    assert [row["status"] for row in rows] == ["ok"] * 6
+    calls = log.read_text().split()
+    assert all(calls.count(str(n)) == 1 for n in finished)
+    assert sorted(row["item"]["n"] for row in read_rows(file)[0]) == list(range(6))
+
+
 def test_a_node_killed_in_the_middle_loses_and_doubles_nothing(
     two_nodes: Any, tmp_path: Path
 ) -> None:
-    """Two nodes work in turns of 1 s; one is killed in the middle of its second item."""
-    file = tmp_path / "rows.jsonl"
-    file.touch()
+    """Two nodes begin together; one is killed in the middle of its second item."""
+    file, log, gate = tmp_path / "rows.jsonl", tmp_path / "log", tmp_path / "gate"
+    log.touch()
     second = two_nodes.add_node(num_cpus=1, resources={"mha:pair": 1})
-    written: list[int] = []
+    rows_at_the_kill: list[int] = []
+
+    def begun() -> list[str]:
+        return log.read_text().split()
+
+    def wait(ready: Callable[[], bool]) -> None:
+        until = time.monotonic() + 60
+        while not ready() and time.monotonic() < until:
+            time.sleep(0.02)
 
     def kill() -> None:
-        until, there = time.monotonic() + 40, set()
-        while time.monotonic() < until and len(there) < 2:  # both have done an item
-            time.sleep(0.05)
-            there = {row["node"]["ray_node"] for row in read_rows(file)[0]}
-        time.sleep(0.5)
-        written.append(len(read_rows(file)[0]))
+        wait(lambda: len(set(begun())) == 2)
+        (tmp_path / "new").write_text(second.node_id)
+        (tmp_path / "new").rename(gate)
+        wait(lambda: begun().count(second.node_id) == 2)
+        rows_at_the_kill.append(len(read_rows(file)[0]))
         two_nodes.remove_node(second, allow_graceful=False)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    items = numbers(8, sleep_s=1.0)
-    rows = run_map(tasks.span, items, on="ray", accelerator="pair", resume=file)
+    items = numbers(8, log=str(log), gate=str(gate))
+    rows = run_map(tasks.gated, items, on="ray", accelerator="pair", resume=file)
     killer.join()
-    assert 2 <= written[0] < 8
+    assert 1 <= rows_at_the_kill[0] < 8
     assert [row["status"] for row in rows] == ["ok"] * 8
-    assert len({row["node"]["ray_node"] for row in rows}) == 2  # the lost node's rows are kept
+    assert second.node_id in {row["node"]["ray_node"] for row in rows}  # what it finished is kept
     assert sorted(row["attempts"] for row in rows) == [1] * 7 + [2]  # and one was redone elsewhere
     assert sorted(row["item"]["n"] for row in read_rows(file)[0]) == list(range(8))
 
