@@ -136,7 +136,8 @@ def main(arguments: list[str] | None = None) -> int:
     groups = load(options.data)
     values = fit(groups)
     intel = fit_intel(groups, values)
-    nvidia = {k: v for k, v in values.items() if "intel" not in k and not k.startswith("roofline")}
+    stems = tuple(stem for _, stem in STAGES)
+    nvidia = {k: v for k, v in values.items() if k.startswith(stems) and "intel" not in k}
     count = sum(len(g.seconds) for g in groups)
     common = {
         "date": options.date,

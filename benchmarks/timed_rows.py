@@ -148,6 +148,9 @@ def find_device(name: str) -> Device | None:
         return all(t in own or any(o.startswith(t) for o in own if t.isalpha()) for t in tokens)
 
     found = {n for n in names() if holds(n)} | {aliases()[a] for a in aliases() if holds(a)}
+    if not found:
+        bare = re.sub(r"[^a-z0-9]", "", plain)
+        found = {n for n in names() if re.sub(r"[^a-z0-9]", "", n) == bare}
     return max((device(n) for n in found), key=lambda d: d.memory_bytes, default=None)
 
 

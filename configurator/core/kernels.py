@@ -132,6 +132,7 @@ KERNELS: dict[str, Kernel] = {
             title="FlashAttention-4 (heads of 512; data-centre Blackwell)",
             family=("unknown",),
             capped=False,
+            prefill_rows=128,
             source="Dao-AILab/flash-attention flash_attn/cute/interface.py (0251105a)",
         ),
         Kernel(
@@ -183,6 +184,7 @@ KERNELS: dict[str, Kernel] = {
             title="TensorRT-LLM generated kernels (data-centre Blackwell; vLLM, SGLang)",
             family=("trtllm_gen",),
             capped=False,
+            prefill_rows=128,
             source="vllm-project/vllm docs/design/attention_backends.md (00139433)",
         ),
         Kernel(name="intel", title="vLLM on Intel Arc", family=("intel",), source=_TIMED),

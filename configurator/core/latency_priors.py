@@ -41,7 +41,7 @@ PRIORS: dict[str, Prior] = {
     "decode.floor": Prior(1.0, 0.0),
     **_factors("decode.floor", (*_FAMILIES, "fa3_sglang")),
     "decode.floor.fa3": Prior(1.2),  # a second kernel prepares the schedule
-    "decode.floor.trtllm_gen": Prior(0.85, 0.0),  # as TensorRT-LLM's on Hopper: never timed here
+    "decode.floor.trtllm_gen": Prior(0.9, 0.0),  # as TensorRT-LLM's on Hopper: never timed here
     "decode.floor.unknown": Prior(1.1, 0.0),  # the mean of what vLLM and SGLang run
     "decode.floor.intel": Prior(6.0, 1.0),
     "decode.floor.fp8": Prior(1.1),
@@ -51,7 +51,6 @@ PRIORS: dict[str, Prior] = {
     **_factors("decode.item_us_ghz", _FAMILIES),
     "decode.item_us_ghz.mmha": Prior(0.5, 0.5),  # no tensor-core tiles to set up
     "decode.item_us_ghz.xqa_hopper": Prior(0.5, 0.7),  # asynchronous copies and Hopper's products
-    "decode.item_us_ghz.trtllm_gen": Prior(0.5, 0.0),
     "decode.item_us_ghz.unknown": Prior(1.2, 0.0),
     "decode.item_us_ghz.intel": Prior(1.0, 1.0),
     "decode.item_us_ghz.fp8": Prior(1.0),
