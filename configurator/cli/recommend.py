@@ -45,6 +45,16 @@ Sweep = Annotated[
         "batch=1..64:20, params=1B,7B, target=rtx-4090,h100-sxm.",
     ),
 ]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        rich_help_panel="Question",
+        help="Advice on converting a model that exists: a config.json, a folder with one, - for "
+        "standard input, or a catalog model's name.",
+    ),
+]
 _VERIFY_S = 30.0
 
 
@@ -54,14 +64,16 @@ def recommend(
     top: Top = None,
     verify: Verify = False,
     sweep: Sweep = None,
+    source: From = None,
     format: Format = None,
     output: Output = None,
 ) -> int:
     """Recommend a geometry for a parameter budget, a context and a target, with its reasons.
 
-    Needs --params; name a --target to learn what fits and how fast it is. Exit code 1 means
-    that nothing fits, that a rule of severity error is broken, or with --verify that measured
-    cache bytes differ from the prediction. A --sweep ends with 0: each point says its status.
+    Needs --params, or --from a model that exists; name a --target to learn what fits and how
+    fast it is. Exit code 1 means that nothing fits, that a rule of severity error is broken, or
+    with --verify that measured cache bytes differ from the prediction. A --sweep ends with 0:
+    each point says its status.
     """
     from configurator import api
     from configurator.cli.output import deliver, form
@@ -69,6 +81,10 @@ def recommend(
 
     how: dict[str, str] = {k: given.pop(k) for k in LONG_RUN if k in given}
     asked = dict(given) if top is None else {**given, "top": top}
+    if source is not None:
+        from configurator.cli._convert import converted
+
+        return converted(source, {**asked, **how}, format, output, sweep=bool(sweep))
     if sweep:
         from configurator.cli._sweep import swept
 
