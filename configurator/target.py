@@ -6,6 +6,7 @@ from typing import Any
 
 from configurator.catalog import targets
 from configurator.core.case import Device
+from configurator.core.errors import UsageError
 from configurator.core.units import format_bytes, parse_bytes
 
 __all__ = ["describe", "resolve"]
@@ -35,7 +36,10 @@ def resolve(
 
 def _bytes_text(value: int) -> str:
     short = format_bytes(value).replace(" ", "")
-    return short if parse_bytes(short) == value else f"{value}B"
+    try:
+        return short if parse_bytes(short) == value else f"{value}B"
+    except UsageError:  # rounded to a part of a byte
+        return f"{value}B"
 
 
 def describe(device: Device | None) -> dict[str, Any]:
