@@ -276,7 +276,7 @@ def _fit_mixture(frame: Frame, room: np.ndarray, spare: float) -> FeedForward:
         return chosen
 
     w = np.where(np.isfinite(score[rows, best]), picked(width), 0)
-    experts, visits, extra = picked(count), picked(k), picked(shared) * w
+    experts, visits, extra = np.maximum(picked(count), 1), picked(k), picked(shared) * w
     if len(room) == 1:
         return FeedForward(
             d_model=d,

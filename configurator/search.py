@@ -15,6 +15,7 @@ import numpy as np
 from configurator.budget import Frame, fit_feed_forward
 from configurator.core import cost
 from configurator.core.case import Case, Device, Workload
+from configurator.core.columns import maximum
 from configurator.core.dtypes import dtype
 from configurator.core.initialization import wants_qk_norm
 from configurator.core.kinds import Attention
@@ -293,18 +294,30 @@ def work_columns(case: Case, timed: bool = True) -> dict[str, Any]:
 
     Context and batch may be columns on an axis of their own: results then have both axes.
     """
-    rank_bytes = cost.cache_bytes_per_rank(replace_batch(case, 1))
-    known = case.device is not None
-    decodes = known and timed and case.shape.arch != "encoder"
-    light = replace(case, workload=replace(case.workload, weight_dtype=_lighter(case.workload)))
-    return {
-        "cache_bytes": cost.cache_bytes(case),
-        "device_bytes": rank_bytes * cost.sequences_per_replica(case),
-        "room_bytes": cost.cache_budget_per_device(case) if known else np.inf,
-        "light_room_bytes": cost.cache_budget_per_device(light) if known else np.inf,
-        "decode_s": decode_seconds(case) if decodes else np.nan,
-        "fits": cost.memory(case).fits if known else True,
+    one = replace_batch(case, 1)
+    rank_bytes = cost.cache_bytes_per_rank(one)
+    ranks = case.workload.tensor_parallel
+    whole = rank_bytes if isinstance(ranks, int) and ranks == 1 else cost.cache_bytes(one)
+    device_bytes = rank_bytes * cost.sequences_per_replica(case)
+    found: dict[str, Any] = {
+        "cache_bytes": whole * case.workload.batch,
+        "device_bytes": device_bytes,
+        "room_bytes": np.inf,
+        "light_room_bytes": np.inf,
+        "decode_s": np.nan,
+        "fits": True,
     }
+    if case.device is None:
+        return found
+    params = cost.split_params(case.shape)
+    room = cost.room_per_device(case, params)
+    light = replace(case, workload=replace(case.workload, weight_dtype=_lighter(case.workload)))
+    found["room_bytes"] = maximum(room, 0)
+    found["light_room_bytes"] = maximum(cost.room_per_device(light, params), 0)
+    found["fits"] = device_bytes <= room
+    if timed and case.shape.arch != "encoder":
+        found["decode_s"] = decode_seconds(case)
+    return found
 
 
 def _lighter(workload: Workload) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from configurator import Request, recommend
 from configurator.core.case import Case, FeedForward, Workload
-from configurator.core.cost import prefill_flops
+from configurator.core.flops import prefill_flops
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.layers import LayerGroup

@@ -1,7 +1,7 @@
-"""What a shape costs: parameters, cache stored and read, memory, FLOPs. Numbers or columns.
+"""What a shape costs: parameters, cache stored and read, memory. Numbers or columns.
 
 Every function has one sentence of accounting: what is counted, what is ignored. Bytes are whole
-numbers; FLOPs are float64, since int64 columns overflow silently. A multiply-add is 2 FLOPs.
+numbers. FLOPs are in :mod:`configurator.core.flops`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from configurator.core.case import Case
-from configurator.core.columns import as_float, ceil_div, maximum, minimum, where
+from configurator.core.columns import as_float, ceil_div, maximum, where
 from configurator.core.dtypes import CacheType, dtype
 from configurator.core.layers import LayerGroup, ModelShape
 from configurator.core.units import Count, Real, Truth
@@ -21,13 +21,11 @@ __all__ = [
     "cache_bytes_per_rank",
     "cache_bytes_per_token",
     "cache_bytes_per_token_past_window",
-    "decode_flops",
     "fixed_bytes_per_sequence",
     "max_batch",
     "max_context",
     "memory",
     "params_total",
-    "prefill_flops",
     "touched_params",
 ]
 
@@ -145,15 +143,21 @@ class Memory:
     fits: Truth
 
 
-def weights_bytes_per_device(case: Case) -> Count:
+def split_params(shape: ModelShape) -> tuple[Count, Count]:
+    """Weights that tensor parallelism splits, and those of experts, spread over all devices."""
+    experts = expert_params(shape)
+    return params_total(shape) - experts, experts
+
+
+def weights_bytes_per_device(case: Case, split: tuple[Count, Count] | None = None) -> Count:
     """Weights one device holds: experts spread over all, the rest split by tensor parallelism.
 
-    Projections of copied KV heads and of latents are small and counted as if split.
+    Projections of copied KV heads and of latents are small and counted as if split. ``split``
+    saves counting the shape again.
     """
     store = dtype(case.workload.weight_dtype, "weight-dtype")
     devices = case.device.count if case.device else 1
-    experts = expert_params(case.shape)
-    rest = params_total(case.shape) - experts
+    rest, experts = split or split_params(case.shape)
     per_device = ceil_div(rest, case.workload.tensor_parallel) + ceil_div(experts, devices)
     return store.bytes_for(per_device)
 
@@ -191,12 +195,20 @@ def memory(case: Case) -> Memory:
     )
 
 
+def room_per_device(case: Case, split: tuple[Count, Count] | None = None) -> Count:
+    """Bytes of one device beside weights and reserve; below zero where the weights do not fit.
+
+    Raises ``ValueError`` without a device.
+    """
+    if case.device is None:
+        raise ValueError("room for a cache needs a device")
+    weights = weights_bytes_per_device(case, split)
+    return case.device.memory_bytes - _reserve_per_device(case) - weights
+
+
 def cache_budget_per_device(case: Case) -> Count:
     """Bytes of one device left for cache, after weights and reserve; never below zero."""
-    if case.device is None:
-        raise ValueError("a cache budget needs a device")
-    left = case.device.memory_bytes - _reserve_per_device(case) - weights_bytes_per_device(case)
-    return maximum(left, 0)
+    return maximum(room_per_device(case), 0)
 
 
 def max_batch(case: Case, budget_bytes: Count | None = None) -> Count:
@@ -242,99 +254,3 @@ def max_context(case: Case, budget_bytes: int | None = None) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if needed(middle * page) <= budget else (low, middle)
     return low * page
-
-
-def _matmul_params_active(shape: ModelShape) -> Real:
-    """Weights in matrix products for one token, output head left out."""
-    total: Real = 0.0
-    for g in shape.groups:
-        if not g.weights:
-            continue
-        per_layer: Real = 0.0
-        if g.attention is not None:
-            per_layer = per_layer + as_float(g.attention.matmul_params())
-        if g.feed_forward is not None:
-            per_layer = per_layer + as_float(g.feed_forward.active_params())
-        if g.scope.kind == "recurrent":  # all but a few thousand of a state layer's weights
-            per_layer = per_layer + as_float(g.other_params)
-        total = total + g.count * per_layer
-    return total
-
-
-def decode_flops(case: Case) -> Real:
-    """One step of the whole batch: 2 per weight and token, and every query against its cache.
-
-    Softmax, norms and rotary embeddings are ignored; absorbed arithmetic for MLA.
-    """
-    work, shape = case.workload, case.shape
-    per_token = 2.0 * (
-        _matmul_params_active(_decoding(shape)) + as_float(shape.embedding_params) * shape.head
-    )
-    for g in shape.groups:
-        if g.attention is not None and g.scope.caches:
-            keys = as_float(g.scope.tokens(work.context))
-            per_token = per_token + g.count * g.attention.score_flops("decode") * keys
-    return work.batch * per_token
-
-
-def _decoding(shape: ModelShape) -> ModelShape:
-    """The layers that run for each generated token: all but an encoder's."""
-    if shape.arch != "encoder-decoder":
-        return shape
-    groups = tuple(g for g in shape.groups if g.label != "encoder")
-    return ModelShape(
-        d_model=shape.d_model,
-        n_layers=shape.n_layers,
-        vocab_size=shape.vocab_size,
-        groups=groups,
-        tied=shape.tied,
-        other_params=shape.other_params,
-        arch=shape.arch,
-        head=shape.head,
-        d_embedding=shape.d_embedding,
-    )
-
-
-def attended_pairs(tokens: Real, scope_kind: str, size: Count, causal: bool = True) -> Real:
-    """Query-key pairs that a prefill of ``tokens`` computes: half the square where causal.
-
-    A window of ``size`` keeps ``size`` keys per query, its first tokens fewer.
-    """
-    n = as_float(tokens) if not isinstance(tokens, float) else tokens
-    if not causal or scope_kind == "none":
-        return n * n
-    triangle = n * (n + 1.0) / 2.0
-    if scope_kind not in ("window", "chunk"):
-        return triangle
-    w = minimum(as_float(size), n)
-    return w * (w + 1.0) / 2.0 + (n - w) * w
-
-
-def prefill_flops(case: Case) -> Real:
-    """The whole batch's prompt of ``context`` tokens, causal; the output head runs once each.
-
-    For an encoder-decoder the source passes the encoder and is projected for cross-attention.
-    """
-    work, shape = case.workload, case.shape
-    tokens = as_float(work.context)
-    total: Real = 2.0 * as_float(shape.embedding_params) * shape.head
-    for g in shape.groups:
-        source = as_float(work.source_len)
-        encodes = g.label == "encoder" and shape.arch == "encoder-decoder"
-        rows = source if encodes or g.scope.kind == "cross" else tokens
-        weights: Real = 0.0
-        if g.weights and g.attention is not None:
-            weights = weights + as_float(g.attention.matmul_params())
-        if g.weights and g.feed_forward is not None:
-            weights = weights + as_float(g.feed_forward.active_params())
-        pairs: Real = 0.0
-        if g.attention is not None:
-            causal = shape.arch != "encoder" and not encodes
-            pairs = (
-                tokens * source
-                if g.scope.kind == "cross"
-                else attended_pairs(rows, g.scope.kind if causal else "none", g.scope.size, causal)
-            )
-            pairs = pairs * g.attention.score_flops("prefill")
-        total = total + g.count * (2.0 * weights * rows + pairs)
-    return work.batch * total

@@ -14,7 +14,7 @@ from typing import Any
 
 from configurator.core.case import Case
 from configurator.core.columns import as_float
-from configurator.core.cost import attended_pairs
+from configurator.core.flops import attended_pairs
 from configurator.core.kinds import Attention
 from configurator.core.kinds.mla import Latent
 from configurator.core.layers import FeedForward, LayerGroup

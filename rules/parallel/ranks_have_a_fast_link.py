@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from configurator.core.case import Case
 from configurator.core.columns import as_float
-from configurator.core.cost import prefill_flops
 from configurator.core.examples import example, example_device
+from configurator.core.flops import prefill_flops
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Real, Truth
 from rules._devices import device, name, named
