@@ -52,6 +52,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield from _schemas()
     yield from _reports()
     yield from _rulebook()
+    yield from _backtest()
     yield ROOT / "README.md", _readme()
 
 
@@ -78,6 +79,18 @@ def _rulebook() -> Iterator[tuple[Path, str]]:
         return
     yield OUTPUTS / "rulebook.md", made.rulebook_page()
     yield OUTPUTS / "evidence.md", import_module("configurator.render.evidence").evidence_page()
+
+
+def _backtest() -> Iterator[tuple[Path, str]]:
+    """As ``mha-configurator backtest --output outputs`` writes them."""
+    from configurator.backtest import backtest
+    from configurator.render.backtest import document
+    from configurator.render.json import to_json
+    from configurator.render.markdown import to_markdown
+
+    found = backtest()
+    yield OUTPUTS / "backtest.md", to_markdown(document(found))
+    yield OUTPUTS / "backtest.json", to_json(found) + "\n"
 
 
 def _readme() -> str:

@@ -27,6 +27,7 @@ def test_check_names_what_is_out_of_date(
     monkeypatch.setattr("regenerate.OUTPUTS", ROOT / "outputs" / "no-such-folder")
     monkeypatch.setattr("regenerate._reports", lambda: iter(()))
     monkeypatch.setattr("regenerate._rulebook", lambda: iter(()))
+    monkeypatch.setattr("regenerate._backtest", lambda: iter(()))
     assert main(["--check"]) == 1
     assert "request.schema.json; run: make pages" in capsys.readouterr().out
 
