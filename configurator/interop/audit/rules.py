@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from configurator import assemble
 from configurator.core.case import Case
 from configurator.core.report import RuleReport
-from configurator.core.rule import Severity, Status
-from configurator.rulebook import judge
 
 __all__ = ["rule_reports"]
 
-_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.ADVICE: 2}
+# An audited model is trained already: how to initialize or steady it comes too late.
+_TOO_LATE = "training/"
 
 
 def rule_reports(case: Case) -> tuple[RuleReport, ...]:
@@ -19,16 +19,4 @@ def rule_reports(case: Case) -> tuple[RuleReport, ...]:
     """
     if case.shape.main.attention is None:
         return ()
-    verdicts = [v for v in judge(case) if v.status is not Status.DOES_NOT_APPLY]
-    verdicts.sort(key=lambda v: (v.status is not Status.BROKEN, _ORDER[v.severity], v.id))
-    return tuple(
-        RuleReport(
-            id=v.id,
-            severity=v.severity.value,
-            verdict=v.status.value,
-            message=v.message,
-            source=v.source,
-            evidence=v.evidence.value,
-        )
-        for v in verdicts
-    )
+    return tuple(r for r in assemble.rule_reports(case) if not r.id.startswith(_TOO_LATE))
