@@ -219,6 +219,7 @@ KERNELS: dict[str, Kernel] = {
             title="a kernel for a latent cache that nobody timed",
             latent=True,
             capped=False,
+            prefill_rows=128,
         ),
     )
 }

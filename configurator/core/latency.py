@@ -130,7 +130,10 @@ def parts(
         raise UsageError("window must be 0 (none) or the tokens it keeps")
     shape = np.broadcast_shapes(*(c.shape for c in columns.values()))
     if len(shape) > 1:
-        columns = {n: np.broadcast_to(c, shape).ravel() for n, c in columns.items()}
+        columns = {
+            n: np.broadcast_to(c, shape).ravel() if c.size > 1 else c.reshape(())
+            for n, c in columns.items()
+        }
     job = Job(
         device=device,
         machine=machine(device),
@@ -146,7 +149,9 @@ def parts(
 def _scaled(p: Parts, job: Job, shape: tuple[int, ...]) -> Parts:
     """The class model's times after the device's own scale and offset, in the asked shape."""
     own = job.device.coefficients
-    scale = own.get(f"own.{job.phase}.scale", 1.0) if job.machine.peak else float("nan")
+    scale = own.get(f"own.{job.phase}.scale", 1.0)
+    if job.machine.peak != job.machine.peak:  # no rate for 16-bit arithmetic: unknown
+        scale = float("nan")
     offset = own.get(f"own.{job.phase}.offset_s", 0.0)
 
     def shaped(value: Real, add: float = 0.0) -> Real:

@@ -26,8 +26,8 @@ _TWO_PARTITIONS = ("sm_80", "sm_90", "sm_100", "sm_103")  # a unit reaches half 
 class Machine:
     """One device as the latency forms see it.
 
-    ``group`` is ``nvidia`` or ``intel`` (timed classes) or ``other``; ``peak`` is 0 where no
-    16-bit rate is known. ``cache_share`` is what of the last-level cache holds a working set.
+    ``group`` is ``nvidia`` or ``intel`` (timed classes) or ``other``; ``peak`` is NaN where no
+    16-bit rate is known, and so is every time then. ``cache_share`` is what of the last-level cache holds a working set.
     """
 
     group: str
@@ -53,12 +53,12 @@ class Machine:
 
 def machine(device: Device) -> Machine:
     """The figures of ``device``; arithmetic runs in 16 bit whatever the cache's type."""
-    peak, _ = device.rate("fp16")
+    peak = device.rate("fp16")[0] or float("nan")
     arch = device.architecture
     per_clock, typical = _PER_UNIT.get(arch, (0, 0.0))
     clock = device.clock_hz or typical * 1e9
     units = float(device.n_units)
-    if not units and per_clock and clock:
+    if not units and per_clock and clock and peak == peak:
         units = max(1.0, round(peak / (clock * per_clock)))
     timed = "nvidia" if arch.startswith("sm_") else "intel" if arch in _INTEL else "other"
     return Machine(

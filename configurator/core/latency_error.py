@@ -69,8 +69,7 @@ def error_factors(
     ideal = np.asarray(np.asarray(batch) * keys * attention.cache_bytes(kv) / m.bandwidth)
     if phase == "prefill":
         pairs = 0.5 * np.asarray(batch) * keys * np.asarray(context, np.float64)
-        peak = m.peak or float("nan")
-        ideal = np.asarray(pairs * attention.score_flops("prefill") / peak)
+        ideal = np.asarray(pairs * attention.score_flops("prefill") / m.peak)
     which = np.searchsorted(np.array(list(SIZES.values())), ideal)
     stem = f"error.{phase}.{m.group}.{evidence_class(k)}"
     ends = []

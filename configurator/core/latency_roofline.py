@@ -42,7 +42,7 @@ def roofline_parts(
     moved = passes * batch * keys * columns["kv_bytes"]
     moved = moved + 2 * query * batch * columns["n_heads"] * widths
     memory = moved / (c("roofline.share") * m.bandwidth)
-    compute = flops / (c("roofline.compute") * m.peak) if m.peak else flops * np.nan
+    compute = flops / (c("roofline.compute") * m.peak)
     floor = c("roofline.floor_us") * 1e-6
     total = floor + overlap(memory, compute, 0.72)
     return Parts(floor, memory, 0.0 * memory, compute, 0.0, total)
