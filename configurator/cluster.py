@@ -24,6 +24,7 @@ __all__ = ["Placement", "on_ray", "place"]
 
 PATIENCE_S = 60.0  # how long a run waits for a node to come back that could do the work
 POLL_S = 1.0
+TRIES = 3
 _VENDORS = {"nvidia", "amd", "intel", "tesla", "instinct", "radeon", "oam", "google", "aws"}
 
 Node = dict[str, Any]
@@ -98,10 +99,17 @@ def _connect(where: str) -> tuple[Any, bool]:
             socket.create_connection((host, int(port)), timeout=10).close()
         except (OSError, ValueError) as error:
             raise _no_cluster(address, error) from None
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise _no_cluster(address, error) from None
+    for left in reversed(range(TRIES if address.startswith("ray://") else 1)):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            break
+        except (ConnectionError, RuntimeError, ValueError, ImportError) as error:
+            if isinstance(error, ImportError) or "ray[client]" in str(error):
+                raise MissingExtra("cluster", "ray[client]", "--on ray://") from None
+            # The head starts a server for each client, which fails now and then when it is busy.
+            if not left:
+                raise _no_cluster(address, error) from None
+            time.sleep(POLL_S)
     return ray, True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,9 +194,22 @@ def test_no_cluster_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ray_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r'pip install "mha-configurator\[cluster\]"'):
         run_map(tasks.square, numbers(1), on="ray")
+
+
+def test_a_client_address_needs_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    def init(**_: Any) -> None:  # what Ray 2.60 says without grpcio
+        raise ValueError("Ray Client requires pip package `ray[client]`. If you installed ...")
+
+    monkeypatch.setattr(ray, "init", init)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"ray://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(MissingExtra, match=r"--on ray:// needs ray\[client\]; install it with"):
+            run_map(tasks.square, numbers(1), on=address)
 
 
 NODES = [
