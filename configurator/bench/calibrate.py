@@ -81,6 +81,8 @@ def _geometries(names: str) -> list[dict[str, Any]]:
         "smallgqa": {"d_model": 1024, "n_heads": 16, "n_kv_heads": 4},
         "tiny": {"d_model": 512, "n_heads": 8, "n_kv_heads": 2},
         "mla": {"d_model": 4096, "n_heads": 32, "kv_lora_rank": 512},
+        "mla8": {"d_model": 1024, "n_heads": 8, "kv_lora_rank": 512},
+        "mla48": {"d_model": 6144, "n_heads": 48, "kv_lora_rank": 512},
         "mla16": {"d_model": 2048, "n_heads": 16, "kv_lora_rank": 512},
         "mla256": {
             "d_model": 3072, "n_heads": 24, "kv_lora_rank": 256, "qk_rope_head_dim": 32,
@@ -109,9 +111,9 @@ def fit_points(device: str = "cpu") -> list[Point]:
     sizes = [(1024, 1), (4096, 1), (16384, 1), (2048, 4)]
     return [
         *_cross("mha gqa8 mqa smallgqa", sizes, "bf16", "decode", device),
-        *_cross("mla mla256", sizes, "bf16", "decode", device),
+        *_cross("mla mla8 mla256", sizes[1:], "bf16", "decode", device),
         *_cross("gqa8 small", [(1024, 1), (8192, 1)], "fp32", "decode", device),
-        *_cross("mla16", [(1024, 1), (4096, 1)], "fp32", "decode", device),
+        *_cross("mla8 mla", [(1024, 1), (4096, 1)], "fp32", "decode", device),
         *_cross("mha smallgqa tiny", [(256, 1), (512, 1), (1024, 1)], "bf16", "prefill", device),
         *_cross("mla16", [(256, 1), (512, 1), (1024, 1)], "bf16", "prefill", device),
         *_cross("smallgqa", [(256, 1), (1024, 1)], "fp32", "prefill", device),
@@ -123,7 +125,7 @@ def check_points(device: str = "cpu") -> list[Point]:
     sizes = [(1536, 1), (3072, 2), (12288, 1)]
     return [
         *_cross("mha gqa8 gqa4 small tiny mqa", sizes, "bf16", "decode", device),
-        *_cross("mla mla16", sizes[:2], "bf16", "decode", device),
+        *_cross("mla48 mla16", sizes[:2], "bf16", "decode", device),
         *_cross("gqa4 small tiny", [(384, 1), (768, 1)], "bf16", "prefill", device),
         *_cross("mla", [(384, 1), (768, 1)], "bf16", "prefill", device),
     ]

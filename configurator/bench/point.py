@@ -25,7 +25,7 @@ from configurator.bench.paths import observed_path, sdpa_path
 from configurator.bench.points import Point, attention_from
 from configurator.bench.prefill import PREFILL, expanded
 from configurator.bench.problem import Problem, make, needed_bytes
-from configurator.bench.timers import timer_for
+from configurator.bench.timers import synchronise, timer_for
 from configurator.core.dtypes import CacheType, cache_type
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
@@ -215,7 +215,11 @@ def _one(
     form: Formulation, p: Problem, point: Point, here: Machine, row: Measurement, wanted: Tensor
 ) -> Measurement:
     call: Callable[[int], Tensor] = form.build(p)
-    found = p.value_space(call(0))[:, :, -wanted.shape[2] :]
+    start = time.perf_counter()
+    first = call(0)
+    synchronise(point.device)
+    compiling = time.perf_counter() - start
+    found = p.value_space(first)[:, :, -wanted.shape[2] :]
     apart = float((found - wanted).norm() / wanted.norm())
     path = observed_path(lambda: call(0), point.device)
     row = replace(row, path=path)
@@ -235,7 +239,7 @@ def _one(
     impossible = any("device limit" in flag for flag in verdict.flags)
     flags = (*verdict.flags, *samples.flags(), *_path_flags(form, p, path))
     if form.compiles:
-        flags = (*flags, f"compiled in {samples.first_s:.1f} s, not counted")
+        flags = (*flags, f"compiled in {compiling:.1f} s, not counted")
     rate = verdict.bytes_per_s
     comparable = rate is not None and not in_cache and here.ceilings.calm
     return replace(
