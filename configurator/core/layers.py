@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from configurator.core.columns import ceil_div, minimum
+from configurator.core.columns import ceil_div, maximum, minimum
 from configurator.core.kinds import Attention
 from configurator.core.units import Count, Real
 
@@ -120,7 +120,7 @@ class FeedForward:
         """
         if self.kind == "dense":
             return self.params()
-        missed = (1.0 - self.experts_per_token / self.n_experts) ** tokens
+        missed = (1.0 - self.experts_per_token / maximum(self.n_experts, 1)) ** tokens
         return self._fixed() + self.expert_params() * (1.0 - missed)
 
 
