@@ -200,8 +200,8 @@ def criteria(table: Table, wish: Principles) -> dict[str, np.ndarray]:
 def _memory(table: Table, wish: Principles) -> np.ndarray:
     """P0's memory: 0 fits unstretched, 1 fits with 8-bit weights, 2 fits, 3 does not.
 
-    Unstretched is the preferred projection (of those allowed), or GQA or MQA with fewer KV heads,
-    down to the smallest cached width that several studies measured.
+    Unstretched is the preferred projection (of those allowed), or GQA with fewer KV heads, down to
+    the smallest cached width that several studies measured; not MQA, and not narrower heads.
     """
     usable = table.admissible & ~np.broadcast_to(table.excluded, table.admissible.shape)
     there = set(table.projection[usable].tolist())
@@ -211,11 +211,14 @@ def _memory(table: Table, wish: Principles) -> np.ndarray:
     width = 2.0 * table.n_kv_heads * table.d_head / wish.d_model
     least = np.minimum(_MEASURED_WIDTH, width * wanted / np.maximum(table.n_kv_heads, 1))
     measured = latent | (width >= least * (1 - 1e-9))
-    kinds = np.isin(table.projection, [first, 1, 2])
+    kinds = np.isin(table.projection, [first, PROJECTIONS.index("GQA")])
+    wide = table.d_head >= min(wish.d_head, int(table.d_head[usable].max(initial=0)))
     fits = table.device_bytes <= table.room_bytes
     preferred = (table.projection == first) & (latent | (table.n_kv_heads >= wanted))
     light = preferred & (table.device_bytes <= table.light_room_bytes)
-    found: np.ndarray = np.select([fits & measured & kinds, light, fits], [0.0, 1.0, 2.0], 3.0)
+    found: np.ndarray = np.select(
+        [fits & measured & kinds & wide, light, fits], [0.0, 1.0, 2.0], 3.0
+    )
     return found
 
 

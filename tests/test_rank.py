@@ -78,3 +78,12 @@ def test_where_lighter_weights_do_not_help_whatever_fits_is_taken():
     report = ask(params="7B", context="256k", target="rtx-4090", d_model=4096, n_layers=32)
     assert report.fits
     assert report.recommendation.projection == "MLA"
+
+
+def test_memory_does_not_narrow_heads_where_lighter_weights_would_do():
+    """1,026B over 16 H200 leave 3 GiB a device: not a reason for 224 heads of 64."""
+    report = ask(
+        params="1026B", active_params="32B", d_model=7168, n_layers=61, context="128k",
+        target="2x8xh200-sxm", allow_decoupled_heads=True,
+    )  # fmt: skip
+    assert (report.recommendation.projection, report.recommendation.d_head) == ("MLA", 128)
