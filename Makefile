@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing into $(VENV) (torch is large; this happens once)" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -e '.[bench,plots,dev]' -c constraints.txt
+	  -e '.[bench,plots,cluster,dev]' -c constraints.txt
 	@touch $@
 
 demo: $(STAMP)  ## ask one real question and check the answer on this machine
@@ -43,7 +43,7 @@ layers: $(STAMP)  ## import-linter: imports point down only
 	@$(BIN)/lint-imports
 
 test: lint types layers  ## lint, types, layers, then the tests
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 format: $(STAMP)  ## let ruff format the code
 	@$(BIN)/ruff format --quiet .
@@ -61,7 +61,7 @@ fuzz: $(STAMP)  ## many more random inputs than make test tries
 
 bench: $(STAMP)  ## speed of start-up and search, in ratios and rows a second
 	@for script in startup search; do \
-	  echo "== benchmarks/$$script.py"; $(BIN)/python benchmarks/$$script.py || exit 1; done
+	  echo "== benchmarks/$$script.py"; $(BIN)/python benchmarks/$$script.py --output outputs/measurements || exit 1; done
 
 studies: $(STAMP)  ## make outputs/studies/ anew
 	@for study in heads mqa mla-rank; do \
