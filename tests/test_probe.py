@@ -87,9 +87,9 @@ DEEPSEEK_V3 = Latent(d_model=7168, n_heads=128, kv_lora_rank=512, q_lora_rank=15
     ("attention", "kept"),
     [
         (replace(LLAMA_70B, n_kv_heads=64), {"projection": "MHA", "group": 1, "d_head": 16}),
-        (LLAMA_70B, {"projection": "GQA", "group": 8, "d_head": 8}),
+        (LLAMA_70B, {"projection": "GQA", "group": 8, "d_head": 16}),
         (replace(LLAMA_70B, n_kv_heads=16), {"projection": "GQA", "group": 4, "d_head": 16}),
-        (replace(LLAMA_70B, n_heads=56), {"projection": "GQA", "group": 7, "d_head": 8}),
+        (replace(LLAMA_70B, n_heads=56), {"projection": "GQA", "group": 7, "d_head": 16}),
         (replace(LLAMA_70B, n_heads=8, n_kv_heads=1), {"projection": "MQA", "group": 8}),
         (replace(LLAMA_70B, qk_norm=True, bias="qkv"), {"qk_norm": True, "bias": "qkv"}),
     ],
@@ -103,6 +103,13 @@ def test_shrinking_keeps_projection_and_query_heads_per_kv_head(
     assert str(attention.d_model) in small.said
     assert str(small.attention.d_model) in small.said
     assert "here" not in small.said
+
+
+def test_full_width_trains_the_geometry_as_it_is() -> None:
+    wide = GroupedQuery(d_model=192, n_heads=6, n_kv_heads=3, d_head=32)
+    result = probe.run(wide, task=INDUCTION, seeds=1, steps=1, device="cpu", full_width=True)
+    assert result.geometry["d_model"] == 192
+    assert result.shrunk.endswith("width 192: full width")
 
 
 def test_a_ratio_that_cannot_be_kept_is_said() -> None:

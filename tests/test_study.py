@@ -25,7 +25,8 @@ from configurator.study.absorption import absorption, equal_ways
 from configurator.study.bands import differ, noise
 from configurator.study.corpus import Corpus, python_text, read_corpus
 from configurator.study.head_count import judge, study_heads
-from configurator.study.mla_rank import _answer, largest_rank_under, ranks, study_mla_rank
+from configurator.study.mla_answer import answer, largest_rank_under
+from configurator.study.mla_rank import ranks, study_mla_rank
 from configurator.study.mqa import CONTEXT, attention_params, cached, study_mqa
 from configurator.study.result import Study
 from configurator.study.sweep import Effort
@@ -200,14 +201,14 @@ def rank_table(over: dict[int, float]) -> list[dict[str, object]]:
 
 
 def test_whether_cache_and_loss_meet_is_read_from_the_table() -> None:
-    assert _answer(rank_table({8: 1.4, 16: 0.6, 23: 0.3, 64: 0.0})) == (
+    assert answer(rank_table({8: 1.4, 16: 0.6, 23: 0.3, 64: 0.0})) == (
         "The cache is under 1/8 of MHA's up to rank 23 (23 + 8 rotary values); the loss is within "
         "1 bit of MHA from rank 16 on, so the two meet: at rank 23 MLA holds 12.1% of MHA's cache "
         "at +0.300 bits per byte."
     )
-    apart = _answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}))
+    apart = answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}))
     assert apart.endswith("from rank 64 on: the two do not meet.")
-    assert _answer(rank_table({8: 3.0})).endswith("no rank tried stays within 1 bit of MHA.")
+    assert answer(rank_table({8: 3.0})).endswith("no rank tried stays within 1 bit of MHA.")
 
 
 # The corpus

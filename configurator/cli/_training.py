@@ -28,12 +28,12 @@ Steps = Annotated[
     typer.Option("--steps", metavar="N", rich_help_panel=_PANEL, min=1, help="Training steps."),
 ]
 Seeds = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--seeds",
         metavar="N|LIST",
         rich_help_panel=_PANEL,
-        help="How many seeds, or which ones: 3, or 0,1,7.",
+        help="How many seeds, or which ones: 3, or 0,1,7 (default 2 or 3).",
     ),
 ]
 Device = Annotated[

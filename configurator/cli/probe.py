@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["probe"]
 
-_STEPS = 500
-
 Task = Annotated[
     str, typer.Option("--task", metavar="NAME", help="induction (default), recall or copy.")
 ]
@@ -48,7 +46,7 @@ def probe(
     full_width: FullWidth = None,
     plot: Plot = None,
     steps: Steps = None,
-    seeds: Seeds = "2",
+    seeds: Seeds = None,
     device: Device = "auto",
     resume: Resume = None,
     format: Format = None,
@@ -66,13 +64,13 @@ def probe(
     chosen = form(format, output)
     if plot is not None:
         form("json", plot)
-    which = parse_seeds(seeds)
+    which = parse_seeds("2" if seeds is None else seeds)
     need_torch("probe")
     from configurator.probe.document import curve_svg, document
-    from configurator.probe.hook import run
+    from configurator.probe.hook import STEPS, run
 
     source = _source(given)
-    most = steps or _STEPS
+    most = steps or STEPS
     with Training.begin(resume, "mha-probe.checkpoint") as training:
         training.live.plan(most * (len(which) + 1))
         result = run(

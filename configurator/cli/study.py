@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["study"]
 
-_NAMES = ("heads", "mqa", "mla-rank")
+_NAMES = {"heads": "3", "mqa": "3", "mla-rank": "2"}
+"""The studies and how many seeds each is run with, so that it takes some ten minutes."""
 
 Which = Annotated[str, typer.Argument(metavar="WHICH", help="heads, mqa or mla-rank.")]
 Folder = Annotated[
@@ -57,7 +58,7 @@ def study(
     ranks: Ranks = None,
     heads: Heads = None,
     steps: Steps = None,
-    seeds: Seeds = "3",
+    seeds: Seeds = None,
     device: Device = "auto",
     resume: Resume = None,
     format: Format = None,
@@ -77,7 +78,7 @@ def study(
                           "heads": ("heads", heads)})  # fmt: skip
     folder = _folder(output)
     chosen = _form(format, folder)
-    numbers = parse_seeds(seeds)
+    numbers = parse_seeds(_NAMES[which] if seeds is None else seeds)
     need_torch("study")
     from configurator.study.sweep import Effort
 

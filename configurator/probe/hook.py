@@ -15,9 +15,10 @@ from configurator.probe.shrink import Geometry, Shrunk, attention_of, describe, 
 from configurator.probe.task import Task, task
 from configurator.probe.train import Progress, Recipe, Run, train
 
-__all__ = ["CONTROL_LAYERS", "LAYERS", "THRESHOLD", "ProbeResult", "run"]
+__all__ = ["CONTROL_LAYERS", "LAYERS", "STEPS", "THRESHOLD", "ProbeResult", "run"]
 
 THRESHOLD = 0.95
+STEPS = 600
 LAYERS = 2
 CONTROL_LAYERS = 1
 _STOP_AT = 0.98
@@ -70,7 +71,7 @@ def run(
     *,
     task: str | Task = "induction",
     seeds: int | Sequence[int] = 2,
-    steps: int = 500,
+    steps: int = STEPS,
     device: str = "auto",
     full_width: bool | None = None,
     resume: Path | None = None,
@@ -107,7 +108,7 @@ def run(
     attention = attention_of(source)
     whole = device.startswith("cuda") if full_width is None else full_width
     shrunk = _as_it_is(attention) if whole else shrink(attention)
-    recipe = recipe_for(shrunk.attention)
+    recipe = recipe_for(shrunk.attention, chosen)
     settings = {
         "task": chosen.name,
         "steps": steps,
@@ -144,10 +145,10 @@ def run(
     return _judge(chosen, shrunk, seeds, runs, control, environment(device))
 
 
-def recipe_for(attention: Geometry) -> Recipe:
-    """The recipe that works at this width: the rate falls as one over its square root."""
-    rate = 3e-3 * min(1.0, (64 / attention.d_model) ** 0.5)
-    return Recipe(learning_rate=rate, stop_at=_STOP_AT)
+def recipe_for(attention: Geometry, task: Task) -> Recipe:
+    """The recipe that works at this width: above 128 the rate falls as one over its root."""
+    rate = 3e-3 * min(1.0, (128 / attention.d_model) ** 0.5)
+    return Recipe(learning_rate=rate, rows=task.rows, stop_at=_STOP_AT)
 
 
 def _judge(

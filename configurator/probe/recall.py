@@ -43,4 +43,6 @@ TASK = Task(
     length=2 * PAIRS + 16,
     make=make,
     one_layer_fails=True,
+    # With 64 rows MQA stayed at one in eight for 500 steps; with 128 it learns in 300.
+    rows=128,
 )

@@ -18,7 +18,6 @@ __all__ = ["Geometry", "Shrunk", "attention_of", "describe", "shrink"]
 Geometry = GroupedQuery | Latent
 
 _D_HEAD = 16
-_NARROW = 8
 _SMALL = 128
 _MOST_QUERY_HEADS = 16
 
@@ -72,7 +71,7 @@ def describe(attention: Geometry) -> str:
 
 
 def shrink(attention: Geometry) -> Shrunk:
-    """The geometry at a width of 64 to 256, and what was cut.
+    """The geometry with heads of 16 and a width of at most 128, and what was cut.
 
     Kept: the projection, the number of query heads per KV head (up to 16; for MQA up to 8), the
     ratio of value to key width, QK-norm and biases; for MLA the rank, rotary and value widths in
@@ -105,11 +104,12 @@ def _shrink_heads(attention: GroupedQuery) -> tuple[GroupedQuery, str]:
         n_heads, n_kv_heads = 2 * kept, 2
         if kept < ratio:
             lost = f"its {ratio} query heads per KV head are {kept} here"
-    d_head = min(_D_HEAD if n_heads <= 8 else _NARROW, attention.d_head)
+    d_head = min(_D_HEAD, attention.d_head)
     v_head_dim = attention.v_head_dim and max(1, attention.v_head_dim * d_head // attention.d_head)
     small = replace(
         attention,
-        d_model=n_heads * d_head,
+        # Narrower heads or a wider residual stream both took longer to learn.
+        d_model=min(_SMALL, n_heads * d_head),
         n_heads=n_heads,
         n_kv_heads=n_kv_heads,
         d_head=d_head,

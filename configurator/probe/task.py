@@ -33,6 +33,7 @@ class Task:
         length: tokens in a row.
         make: ``(rng, rows, length, vocab_size)`` to inputs and labels, both (rows, length).
         one_layer_fails: a single layer of attention cannot solve it, so it makes a control.
+        rows: rows in a training step that were seen to be enough.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Task:
     length: int
     make: Callable[[np.random.Generator, int, int, int], Batch]
     one_layer_fails: bool
+    rows: int = 32
 
     def train_batch(self, seed: int, step: int, rows: int) -> Batch:
         """Fresh rows for one step: a function of seed and step alone, so a run can resume."""

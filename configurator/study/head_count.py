@@ -33,7 +33,7 @@ _TASKS = {"copy": (1, 150), "induction": (2, 400)}
 Losses = dict[int, list[float]]
 
 
-def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 64) -> Study:
+def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32) -> Study:
     """Train every head count on both tasks and say what more heads do.
 
     Args:
@@ -58,7 +58,7 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 64)
             vocab_size=task(name).vocab_size,
             steps=effort.steps or steps,
             recipe=Recipe(
-                eval_every=10 if name == "copy" else 20, rows=rows, held_out_rows=2 * rows
+                eval_every=10 if name == "copy" else 20, rows=rows, held_out_rows=4 * rows
             ),
         )
         for name, (layers, steps) in _TASKS.items()

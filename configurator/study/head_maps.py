@@ -235,9 +235,14 @@ def _trained(
         )
     model = build(attention, layers=2, vocab_size=chosen.vocab_size, seed=seed)
     done = train(
-        model, chosen, label=task_name, seed=seed, steps=steps, recipe=replace(recipe_for(attention), held_out_rows=32),
+        model,
+        chosen,
+        label=task_name,
+        seed=seed,
+        steps=steps,
+        recipe=replace(recipe_for(attention, chosen), held_out_rows=32),
         watch=watch,
-    )  # fmt: skip
+    )
     said = (
         f"two layers trained on {task_name}: {done.accuracy:.1%} after {done.steps} steps, "
         f"seed {seed}"
