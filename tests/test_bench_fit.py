@@ -1,6 +1,5 @@
 """Coefficients from timings: what made the timings is found again, and predictions use it."""
 
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -13,11 +12,13 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 
 from configurator.bench import calibrate as calibrate_module
-from configurator.bench.calibrate import Checked, calibrate, check_points, fit_points, scores
+from configurator.bench.calibrate import Checked, calibrate, scores
+from configurator.bench.calibration_points import check_points, fit_points
 from configurator.bench.ceilings import Ceilings
 from configurator.bench.fit import coefficients, kendall_tau, least_squares, sample
 from configurator.bench.machine import Machine
 from configurator.bench.points import Point, attention_from, attention_to
+from configurator.core.errors import MissingError
 from configurator.core.examples import example_device
 from configurator.core.latency import parts, predict_latency
 from configurator.core.report import Measurement
@@ -210,6 +211,19 @@ def test_a_calibration_finds_the_machine_and_knows_its_error(simulated):
     )
     # the first pass tries everything, later ones the two fastest
     assert {p.formulations for p in simulated} == {(), ("fast", "middle")}
+
+
+def test_a_busy_machine_is_not_calibrated(simulated, monkeypatch):
+    real = calibrate_module.rows_of
+
+    def disturbed(point, here):
+        return (replace(row, status="disturbed") for row in real(point, here))
+
+    monkeypatch.setattr(calibrate_module, "rows_of", disturbed)
+    with pytest.raises(MissingError, match="run it when the machine is quiet"):
+        calibrate("cpu", points=plainly(fit_points()[:2]), checks=())
+    with pytest.raises(MissingError, match="no memory for it, or no time"):
+        calibrate("cpu", points=plainly(fit_points()[:2]), checks=(), budget_s=0)
 
 
 def test_passes_mix_fitted_and_checked_points(simulated):

@@ -14,31 +14,25 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import torch
 
+from configurator.bench.calibration_points import check_points, fit_points
 from configurator.bench.ceilings import measure as measure_ceilings
 from configurator.bench.clock import judge, take
 from configurator.bench.fit import coefficients, kendall_tau, sample
 from configurator.bench.machine import Machine, environment
 from configurator.bench.point import rows_of
-from configurator.bench.points import Point, attention_from, attention_to
+from configurator.bench.points import Point, attention_from
 from configurator.bench.timers import timer_for
 from configurator.core.case import Device
 from configurator.core.errors import MissingError
 from configurator.core.latency import predict_latency
 from configurator.core.report import Measurement
-from configurator.core.shapes import geometry
 from configurator.host import Profile, detect, fingerprint, host_device
 
-__all__ = ["Calibration", "Checked", "calibrate", "check_points", "fit_points"]
+__all__ = ["Calibration", "Checked", "calibrate", "scores"]
 
-_FAST = (
-    "folded", "sdpa", "k_transposed", "v_transposed", "v_pages", "fused_split", "absorbed",
-    "absorbed_fused", "absorbed_split", "padded",
-)  # fmt: skip
-_GPU = ("split", "repeated", "sdpa_cudnn", "sdpa_flash")  # worth their time on a GPU only
 _PASSES = 3
 Progress = Callable[[int, int, str], None]
 
@@ -71,66 +65,6 @@ class Calibration:
     seconds: float
 
 
-def _geometries(names: str) -> list[dict[str, Any]]:
-    shapes: dict[str, dict[str, Any]] = {
-        "mha": {"d_model": 4096, "n_heads": 32},
-        "gqa8": {"d_model": 4096, "n_heads": 32, "n_kv_heads": 8},
-        "gqa4": {"d_model": 3072, "n_heads": 24, "n_kv_heads": 4},
-        "mqa": {"d_model": 4096, "n_heads": 32, "n_kv_heads": 1},
-        "small": {"d_model": 1024, "n_heads": 16},
-        "smallgqa": {"d_model": 1024, "n_heads": 16, "n_kv_heads": 4},
-        "tiny": {"d_model": 512, "n_heads": 8, "n_kv_heads": 2},
-        "mla": {"d_model": 4096, "n_heads": 32, "kv_lora_rank": 512},
-        "mla8": {"d_model": 1024, "n_heads": 8, "kv_lora_rank": 512},
-        "mla48": {"d_model": 6144, "n_heads": 48, "kv_lora_rank": 512},
-        "mla16": {"d_model": 2048, "n_heads": 16, "kv_lora_rank": 512},
-        "mla256": {
-            "d_model": 3072, "n_heads": 24, "kv_lora_rank": 256, "qk_rope_head_dim": 32,
-        },
-    }  # fmt: skip
-    return [attention_to(geometry(**shapes[name])) for name in names.split()]
-
-
-def _cross(
-    names: str, sizes: Sequence[tuple[int, int]], dtype: str, phase: str, device: str
-) -> list[Point]:
-    on_gpu = device.startswith("cuda")
-    factor = 4 if on_gpu else 1
-    return [
-        Point(
-            attention=shape, phase=phase, context=factor * context, batch=batch, kv_dtype=dtype,
-            device=device, formulations=_FAST + _GPU * on_gpu, limit_s=0.1,
-        )
-        for shape in _geometries(names)
-        for context, batch in sizes
-    ]  # fmt: skip
-
-
-def fit_points(device: str = "cpu") -> list[Point]:
-    """What the coefficients are fitted to: ends and middle of sizes, in 16 and 32 bit."""
-    sizes = [(1024, 1), (4096, 1), (16384, 1), (2048, 4)]
-    return [
-        *_cross("mha gqa8 mqa smallgqa", sizes, "bf16", "decode", device),
-        *_cross("mla mla8 mla256", sizes[1:], "bf16", "decode", device),
-        *_cross("gqa8 small", [(1024, 1), (8192, 1)], "fp32", "decode", device),
-        *_cross("mla8 mla", [(1024, 1), (4096, 1)], "fp32", "decode", device),
-        *_cross("mha smallgqa tiny", [(256, 1), (512, 1), (1024, 1)], "bf16", "prefill", device),
-        *_cross("mla16", [(256, 1), (512, 1), (1024, 1)], "bf16", "prefill", device),
-        *_cross("smallgqa", [(256, 1), (1024, 1)], "fp32", "prefill", device),
-    ]
-
-
-def check_points(device: str = "cpu") -> list[Point]:
-    """What the fit is judged by: other geometries and other sizes, in the default cache type."""
-    sizes = [(1536, 1), (3072, 2), (12288, 1)]
-    return [
-        *_cross("mha gqa8 gqa4 small tiny mqa", sizes, "bf16", "decode", device),
-        *_cross("mla48 mla16", sizes[:2], "bf16", "decode", device),
-        *_cross("gqa4 small tiny", [(384, 1), (768, 1)], "bf16", "prefill", device),
-        *_cross("mla", [(384, 1), (768, 1)], "bf16", "prefill", device),
-    ]
-
-
 @dataclass(slots=True)
 class _Timed:
     """One point's passes: the fastest formulation of each."""
@@ -144,14 +78,16 @@ class _Timed:
         return sorted(self.rows, key=lambda r: r.measured_s or 0.0)[(len(self.rows) - 1) // 2]
 
 
-def _ranked(point: Point, here: Machine) -> list[Measurement]:
-    rows = [r for r in rows_of(point, here) if r.status == "ok" and r.measured_s]
-    return sorted(rows, key=lambda r: r.measured_s or 0.0)
+def _ranked(point: Point, here: Machine) -> tuple[list[Measurement], bool]:
+    """Trusted rows, fastest first, and whether others were disturbed."""
+    rows = [r for r in rows_of(point, here) if r.measured_s]
+    good = sorted((r for r in rows if r.status == "ok"), key=lambda r: r.measured_s or 0.0)
+    return good, len(good) < len(rows)
 
 
 def _time_all(
     points: Sequence[Point], here: Machine, progress: Progress | None, until: float
-) -> dict[int, _Timed]:
+) -> tuple[dict[int, _Timed], bool]:
     """Every point in several passes, in an order that mixes sizes and purposes.
 
     A machine's speed drifts while others use it; were the fitted points timed before the
@@ -161,12 +97,14 @@ def _time_all(
     order = list(range(len(points)))
     random.Random(0).shuffle(order)
     found: dict[int, _Timed] = {}
+    busy = False
     for done, i in enumerate(order * _PASSES):
         if time.perf_counter() > until:
             break
         known = found.get(i)
         point = points[i] if known is None else known.point
-        rows = _ranked(point, here)
+        rows, disturbed = _ranked(point, here)
+        busy = busy or disturbed
         if rows and known is None:
             names = tuple(r.formulation for r in rows[:2])
             found[i] = _Timed(replace(point, formulations=names), rows[:1])
@@ -174,7 +112,7 @@ def _time_all(
             known.rows.append(rows[0])
         if progress:
             progress(done + 1, _PASSES * len(points), point.case)
-    return found
+    return found, busy
 
 
 def _widening(device: str, limit_s: float = 0.1) -> dict[str, float]:
@@ -222,7 +160,8 @@ def calibrate(
         checks: instead of :func:`check_points`.
 
     Raises:
-        MissingError: nothing could be measured in the time or memory there is.
+        MissingError: nothing could be measured in the time or memory there is, or other
+            programs took the processor away in every sample.
     """
     start = time.perf_counter()
     facts = detect()
@@ -231,12 +170,17 @@ def calibrate(
     with torch.inference_mode():
         here = _machine(device)
         widening = _widening(device)
-        timed = _time_all([*fitted, *unseen], here, progress, start + budget_s)
+        timed, busy = _time_all([*fitted, *unseen], here, progress, start + budget_s)
     samples = [
         sample(t.point, t.middle.measured_s or 0.0) for i, t in timed.items() if i < len(fitted)
     ]
     if not samples:
-        raise MissingError("nothing could be measured: there is no memory or no time for it")
+        why = (
+            "other programs disturbed every timing; run it when the machine is quiet"
+            if busy
+            else "there is no memory for it, or no time"
+        )
+        raise MissingError(f"nothing could be measured: {why}")
     profile = Profile(
         fingerprint=fingerprint(facts),
         created=datetime.now(UTC).strftime("%Y-%m-%d"),

@@ -55,7 +55,7 @@ Compiled = Annotated[
     bool,
     typer.Option(
         "--compile/--no-compile", rich_help_panel=_PANEL,
-        help="Also time compiled formulations, last: a minute each (default: where it is quick).",
+        help="Also time compiled formulations, last: a minute each (default: on a GPU).",
     ),
 ]  # fmt: skip
 Only = Annotated[
