@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from configurator.core.case import Device
     from configurator.interop.audit import Audit
 
-__all__ = ["audit"]
+__all__ = ["audit", "device_of"]
 
 Files = Annotated[
     list[str],
@@ -82,7 +82,7 @@ def audit(given: Given, files: Files, format: Format = None, output: Output = No
     chosen = form(format, output)
     if files.count("-") > 1:
         raise UsageError("- is given twice; standard input can be read once")
-    device = _device(given)
+    device = device_of(given)
     found = [(name, audited(name, device=device, **given)) for name in files]
     names = [_name(name, one) for name, one in found]
     answers = [one for _, one in found]
@@ -127,7 +127,7 @@ def _is_no(answer: Audit, given: Given) -> bool:
     )
 
 
-def _device(given: Given) -> Device | None:
+def device_of(given: Given) -> Device | None:
     """The target described by the options; they are taken out of ``given``."""
     from configurator.core.units import parse_bandwidth, parse_bytes, parse_flops
     from configurator.target import resolve

@@ -12,12 +12,14 @@ from configurator.catalog.targets import device as named_device
 from configurator.core.audit_report import Audit
 from configurator.core.case import Device
 from configurator.core.errors import UsageError, nearest
-from configurator.interop.audit.answer import audit_config, audit_shape
+from configurator.interop.audit.answer import audit_shape
 from configurator.interop.audit.published import reading_of
 from configurator.interop.audit.question import ask
+from configurator.interop.audit.weights import weight_dtype
 from configurator.interop.config_file import read_config, show
+from configurator.interop.huggingface.reading import Reading, read_shape
 
-__all__ = ["audit"]
+__all__ = ["audit", "read_source"]
 
 
 def audit(
@@ -41,13 +43,27 @@ def audit(
     """
     if target is not None and device is None:
         device = named_device(target)
+    reading, weights = read_source(source)
+    return audit_shape(reading, ask(device=device, **question), weights=weights)
+
+
+def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Reading, str]:
+    """The model that ``source`` names, and the type its weights are stored in.
+
+    Raises ``UsageError`` as :func:`audit` does.
+    """
     if isinstance(source, Mapping):
-        return audit_config(source, device=device, **question)
+        return _from_values(source)
     name = os.fspath(source)
     known = set() if name == "-" or _exists(name) else set(model_names())
     if known and (name.casefold() in known or "/" not in name):
-        return _from_catalog(name, known, device, question)
-    return audit_config(read_config(name), device=device, **question)
+        return _from_catalog(name, known), "bf16"
+    return _from_values(read_config(name))
+
+
+def _from_values(values: Mapping[str, Any]) -> tuple[Reading, str]:
+    reading = read_shape(values)
+    return reading, weight_dtype(values, reading.dtype)
 
 
 def _exists(name: str) -> bool:
@@ -57,9 +73,7 @@ def _exists(name: str) -> bool:
         return False
 
 
-def _from_catalog(
-    name: str, known: set[str], device: Device | None, question: dict[str, Any]
-) -> Audit:
+def _from_catalog(name: str, known: set[str]) -> Reading:
     try:
         found = model(name)
     except UsageError:
@@ -69,4 +83,4 @@ def _from_catalog(
             f"no file and no catalog model {show(name, 120)}{hint}; give a config.json, a folder "
             f"that holds one, - for standard input, or a name that `models` lists"
         ) from None
-    return audit_shape(reading_of(found), ask(device=device, **question))
+    return reading_of(found)

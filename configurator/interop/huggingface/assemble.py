@@ -119,12 +119,12 @@ def gather(layers: Iterable[Layer]) -> tuple[tuple[LayerGroup, ...], tuple[State
     return groups, tuple(layer.state for layer in counts)
 
 
-def is_bare(config: Config) -> bool:
+def is_bare(config: Config, ending: str = "Model") -> bool:
     """Whether ``architectures`` names a model without an output head, such as ``BertModel``."""
     names = config.values.get("architectures")
     if not isinstance(names, list) or not names or not isinstance(names[0], str):
         return False
-    return names[0].endswith("Model") and "Head" not in names[0]
+    return names[0].endswith(ending) and "Head" not in names[0]
 
 
 def build(

@@ -6,13 +6,13 @@ which are written once. Encoder layers keep nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.layers import FeedForward, ModelShape, Scope
-from configurator.interop.huggingface.assemble import gather
+from configurator.interop.huggingface.assemble import gather, is_bare
 from configurator.interop.huggingface.attention import check_heads
 from configurator.interop.huggingface.config import MAX_LAYERS, Config
 from configurator.interop.huggingface.family import Family, Layer
@@ -97,6 +97,8 @@ def _t5(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
         d_model=d, d_ff=config.count("intermediate_size"), gated=feed_forward_proj_gated(config)
     )
     encoder = _layers(config, "num_layers", "num_hidden_layers")
+    if is_bare(config, "EncoderModel"):
+        return _t5_encoder(config, attention, ff, encoder)
     decoder = config.maybe("num_decoder_layers") or encoder
     layers = compose(
         Stack(layers=encoder, attention=attention, feed_forward=ff, norm=d),
@@ -115,6 +117,21 @@ def _t5(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
     return shape_of(
         config, layers, n_layers=decoder, other=2 * d + biases, tied=tied
     )  # fmt: skip
+
+
+def _t5_encoder(
+    config: Config, attention: GroupedQuery, ff: FeedForward, n: int
+) -> tuple[ModelShape, tuple[Layer, ...]]:
+    """The encoder alone, as ``T5EncoderModel`` has it: no cache and no output head."""
+    d = config.count("hidden_size")
+    layer = Layer(
+        attention=attention, scope=Scope("none"), feed_forward=ff, norm_params=2 * d,
+        label="encoder",
+    )  # fmt: skip
+    buckets = config.count("relative_attention_num_buckets", 32) * int(attention.n_heads)
+    biases = buckets * (n if config.model_type == "umt5" else 1)
+    shape, layers = shape_of(config, [layer] * n, n_layers=n, other=d + biases, tied=True)
+    return replace(shape, arch="encoder", head=False), layers
 
 
 # ---- BART and its relatives

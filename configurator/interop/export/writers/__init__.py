@@ -1,0 +1,1 @@
+"""One module per format that ``export --to`` knows."""
