@@ -239,7 +239,26 @@ def test_measured_rows_stand_beside_their_prediction() -> None:
         bytes_per_s=None, share_of_bandwidth=None, status="out of memory",
     )  # fmt: skip
     text = squeezed(to_text(recommendation(sample(measurements=(row,)))))
-    assert "GQA 32/8 x 128 decode folded 1,024 exact 1 ms unknown - out of memory" in text
+    assert "GQA 32/8 x 128 decode 1: folded 1,024 exact 1 ms unknown - out of memory" in text
+
+
+def test_of_a_cases_formulations_the_fastest_that_counts_is_shown() -> None:
+    common = {
+        "case": "GQA 32/8 x 128", "path": "", "cache_bytes_predicted": 8, "spread_s": None,
+        "cache_bytes_measured": 8, "predicted_s": 1.0, "bytes_per_s": None,
+        "share_of_bandwidth": None,
+    }  # fmt: skip
+    rows = tuple(
+        Measurement(formulation=name, measured_s=seconds, status=status, **common)
+        for name, seconds, status in (
+            ("sdpa", 3.0, "ok"),
+            ("folded", 2.0, "ok"),
+            ("products", 1.0, "disturbed"),
+        )
+    )
+    text = squeezed(to_text(recommendation(sample(measurements=rows))))
+    assert "decode 3: folded 8 exact 1 s 2 s - ok" in text
+    assert "3: products" not in text
 
 
 def test_a_comparison_lists_every_row() -> None:
