@@ -200,7 +200,7 @@ def fit_feed_forward(frame: Frame, attention: Attention) -> FeedForward:
     """The feed-forward that makes the total (and the active) meet the frame's budget.
 
     ``attention`` may hold columns; widths are then columns too. The width is a multiple of 1,024
-    where that meets the budget within 0.4 %, else of 512, 256, ... 8. A width of zero or less
+    where that meets the budget within 0.7 %, else of 512, 256, ... 8. A width of zero or less
     means that the attention alone exceeds the budget.
     """
     width, layers = frame.d_model, frame.n_layers
@@ -222,11 +222,11 @@ def fit_feed_forward(frame: Frame, attention: Attention) -> FeedForward:
 
 
 def _rounded(exact: np.ndarray, budget_in_widths: float) -> np.ndarray:
-    """``exact`` to the coarsest multiple whose error stays under 0.4 % of the budget."""
+    """``exact`` to the coarsest multiple whose error stays under 0.7 % of the budget."""
     found = np.full(exact.shape, 0, dtype=np.int64)
     for step in (_FINEST, 16, 32, 64, 128, 256, 512, 1024):
         near = np.round(exact / step) * step
-        good = (np.abs(near - exact) < 0.004 * budget_in_widths) | (step == _FINEST)
+        good = (np.abs(near - exact) < 0.007 * budget_in_widths) | (step == _FINEST)
         found = np.where(good, near, found)
     return found.astype(np.int64)
 
