@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -16,6 +17,7 @@ import pytest
 import runner_tasks as tasks
 
 from configurator import cluster
+from configurator.cli import main
 from configurator.core.errors import MissingError, MissingExtra, UsageError
 from configurator.rows import read_rows
 from configurator.runner import run_map
@@ -95,6 +97,35 @@ def test_timings_go_to_the_node_that_has_the_device_one_at_a_time(two_nodes: Any
     assert len({row["node"]["ray_node"] for row in rows}) == 1
     spans = sorted((row["row"]["began"], row["row"]["ended"]) for row in rows)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+
+
+def test_bench_goes_to_a_node_that_has_the_target(
+    two_nodes: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command measures on the node that was started with the target's name."""
+    pytest.importorskip("torch")
+    code = main(
+        ["bench", "--d-model", "256", "--n-heads", "4", "--n-kv-heads", "2", "--d-head", "64",
+         "--n-layers", "2", "--context", "512", "--target", TARGET, "--on", "ray", "--phase",
+         "decode", "--formulations", "folded", "--only", "--format", "json"]
+    )  # fmt: skip
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert code == 0, err
+    assert "Run the same command there" not in err
+    assert all(row["cache_bytes_measured"] == row["cache_bytes_predicted"] for row in found["rows"])
+    assert {row["formulation"] for row in found["rows"]} == {"folded"}
+
+
+def test_bench_says_which_target_no_node_has(
+    two_nodes: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(
+        ["bench", "--d-model", "256", "--n-heads", "4", "--n-layers", "2", "--context", "512",
+         "--target", "mi300x", "--on", "ray"]
+    )  # fmt: skip
+    assert code == 3
+    assert "no node" in capsys.readouterr().err
 
 
 def test_a_device_that_no_node_has(two_nodes: Any) -> None:

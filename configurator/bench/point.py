@@ -19,7 +19,7 @@ from torch import Tensor
 from configurator.attention.cache import allocate, held_bytes, torch_dtype
 from configurator.bench.clock import judge, take
 from configurator.bench.formulations import Formulation, Unsupported, formulations
-from configurator.bench.machine import Machine, environment, machine
+from configurator.bench.machine import Machine, default_device, environment, machine
 from configurator.bench.memory import free_bytes, is_out_of_memory, release, requested_bytes
 from configurator.bench.paths import observed_path, sdpa_path
 from configurator.bench.points import Point, attention_from
@@ -52,6 +52,8 @@ def measure_point(item: dict[str, Any]) -> dict[str, Any]:
     Raises :class:`OverBudget` where the run's deadline would be passed by far.
     """
     point = Point.from_item(item)
+    if point.device == "best":
+        point = replace(point, device=default_device())
     with torch.inference_mode():
         here = machine(point.device)
         until, need = DEADLINE.get(), cost_s(point, here)

@@ -56,7 +56,8 @@ class Point:
     """One attention to time. ``window`` tokens are cached where it is below the context.
 
     ``formulations`` names those to time; empty means all that do not compile, ``compiled`` the
-    others. ``device`` is torch's name; ``limit_s`` is spent on each formulation at most, about.
+    others. ``device`` is torch's name, or ``best`` for whatever the machine that measures has;
+    ``limit_s`` is spent on each formulation at most, about.
     """
 
     attention: dict[str, Any]

@@ -51,6 +51,7 @@ def run(
     budget_s: float | None = None,
     resume: str | None = None,
     keep: Path | None = None,
+    accelerator: str | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """Results of every point, most telling first; see :func:`configurator.runner.run_map`.
@@ -62,6 +63,7 @@ def run(
         budget_s: no point is begun that would end long after it.
         resume: a rows file to go on with.
         keep: the rows file of a new run.
+        accelerator: the catalog's name of the device that a cluster's node must have.
         progress: called with the case, the points done and the points in all.
 
     Raises:
@@ -74,7 +76,7 @@ def run(
 
     ordered = plan(points)
     # "cpu" is not the name of a node's device: any node will do, one point at a time.
-    device = ordered[0].device if ordered else "cpu"
+    device = accelerator or (ordered[0].device if ordered else "cpu")
     token = DEADLINE.set(None if budget_s is None else time.monotonic() + budget_s)
     try:
         return run_map(

@@ -99,21 +99,23 @@ def bench(
     budget = parse_seconds(how["budget"] or "60s")
     case, shapes, command, asked = _asked(given)
     where = device or default_device()
+    there = _node_with(case, how["on"])
     whole = check_cache(case, where)
     points = points_of(
         case,
         shapes[:1] if only else shapes,
-        device=where,
+        device="best" if there and device is None else where,
         phases=_phases(case, phase),
         formulations=tuple(f.strip() for f in formulations.split(",")) if formulations else (),
         compiled=compiled or where.startswith("cuda"),
     )
-    _elsewhere(case)
+    if there is None:
+        _elsewhere(case)
     keep = None if how["resume"] else rows_file(output)
     with progress_bar() as told:
         results = run(
             points, on=how["on"], shard=how["shard"], budget_s=budget, resume=how["resume"],
-            keep=keep, progress=told,
+            keep=keep, accelerator=there, progress=told,
         )  # fmt: skip
     found = document(results, asked=asked, command=command, cache=plain(whole))
     pictures = _pictures(found["rows"], output) if chosen in ("markdown", "html") else {}
@@ -180,6 +182,15 @@ def _phases(case: Case, asked: str) -> list[str]:
         return phases
     print("note: an encoder has no decode; its prompt is timed as causal", file=sys.stderr)
     return [name for name in phases if name != "decode"]
+
+
+def _node_with(case: Case, on: str | None) -> str | None:
+    """The device that a cluster's node must have: the target, where the work goes to Ray."""
+    from configurator.runner import parse_on
+
+    if not parse_on(on).startswith("ray") or case.device is None or case.device.name == "host":
+        return None
+    return case.device.name
 
 
 def _elsewhere(case: Case) -> None:
