@@ -6,18 +6,20 @@ source) is derived here. Importing a rule has no side effect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from configurator.core.case import Case
 from configurator.core.errors import UsageError, unknown
+from configurator.core.grid import pieces, shape_of
+from configurator.core.layers import counted_once
 from configurator.core.rule import Rule, Severity, Status, Verdict
 from configurator.core.units import Truth
 
@@ -179,70 +181,32 @@ def admissible(case: Case, *, without: Collection[str] = ()) -> Truth:
     ``without`` names rules, or whole concerns (``memory``), to leave out: what remains when, for
     one, nothing fits. A case without columns gives one truth.
     """
-    mask = np.ones(_shape(case), dtype=np.bool_)
-    for rows, piece in _pieces(case):
-        for _, broken in _broken(piece, without):
-            mask[rows] &= np.logical_not(broken)
+    mask = np.ones(shape_of(case), dtype=np.bool_)
+    for rows, piece in pieces(case, _PIECE):
+        with counted_once():
+            for _, kept in _kept(piece, without):
+                mask[rows] &= kept
     return mask if mask.shape else bool(mask)
 
 
 def dropped(case: Case, *, without: Collection[str] = ()) -> dict[str, int]:
     """How many rows of a grid each masking rule drops, rules that drop none left out."""
     counts: dict[str, int] = {}
-    for _, piece in _pieces(case):
-        shape = _shape(piece)
-        for id_, broken in _broken(piece, without):
-            count = int(np.broadcast_to(broken, shape).sum())
-            counts[id_] = counts.get(id_, 0) + count
+    for _, piece in pieces(case, _PIECE):
+        shape = shape_of(piece)
+        for id_, kept in _kept(piece, without):
+            broken = math.prod(shape) - int(np.count_nonzero(np.broadcast_to(kept, shape)))
+            counts[id_] = counts.get(id_, 0) + broken
     return {id_: count for id_, count in counts.items() if count}
 
 
-def _broken(case: Case, without: Collection[str]) -> Iterator[tuple[str, Truth]]:
-    """Masking rules with where they are broken. A required rule masks by itself."""
+def _kept(case: Case, without: Collection[str]) -> Iterator[tuple[str, Truth]]:
+    """Masking rules with where they are not broken. A required rule masks by itself."""
     for r in rules():
         if not masks(r) or r.id in without or r.id.partition("/")[0] in without:
             continue
         applies = r.applies(case)
-        if isinstance(applies, np.ndarray) or applies:
-            yield r.id, np.logical_and(applies, np.logical_not(r.holds(case)))
-
-
-def _pieces(case: Case) -> Iterator[tuple[Any, Case]]:
-    """A long grid in pieces whose intermediate columns stay in the processor's cache."""
-    shape = _shape(case)
-    if len(shape) != 1 or shape[0] <= _PIECE:
-        yield ..., case
-        return
-    for start in range(0, shape[0], _PIECE):
-        rows = slice(start, start + _PIECE)
-        yield rows, _cut(case, rows, shape)
-
-
-def _cut(value: Any, rows: slice, shape: tuple[int, ...]) -> Any:
-    """``value`` with every column of the grid cut to ``rows``."""
-    if isinstance(value, np.ndarray):
-        return value[rows] if value.shape == shape else value
-    if isinstance(value, tuple):
-        return tuple(_cut(item, rows, shape) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        old = {field.name: getattr(value, field.name) for field in fields(value)}
-        new = {name: _cut(item, rows, shape) for name, item in old.items()}
-        changed = {name: item for name, item in new.items() if item is not old[name]}
-        return replace(value, **changed) if changed else value
-    return value
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    """The common shape of the columns in a case; ``()`` where all are numbers."""
-    return np.broadcast_shapes(*_column_shapes(value))
-
-
-def _column_shapes(value: Any) -> Iterator[tuple[int, ...]]:
-    if isinstance(value, np.ndarray):
-        yield value.shape
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _column_shapes(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from _column_shapes(getattr(value, field.name))
+        if isinstance(applies, np.ndarray):
+            yield r.id, np.logical_or(np.logical_not(applies), r.holds(case))
+        elif applies:
+            yield r.id, r.holds(case)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from configurator.core.columns import maximum
 from configurator.core.dtypes import CacheType, cache_type
 from configurator.core.kinds import Attention
 from configurator.core.layers import FeedForward, LayerGroup, ModelShape, Scope
@@ -120,5 +121,4 @@ class Case:
     def replicas(self) -> Count:
         """Copies of the attention that serve side by side: devices over tensor parallelism."""
         count = self.device.count if self.device else 1
-        ratio = count // self.workload.tensor_parallel
-        return ratio + (ratio == 0)
+        return maximum(count // self.workload.tensor_parallel, 1)

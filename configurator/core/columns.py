@@ -8,7 +8,16 @@ import numpy as np
 
 from configurator.core.units import Count, Real, Truth
 
-__all__ = ["as_float", "ceil_div", "is_column", "maximum", "minimum", "where"]
+__all__ = [
+    "as_float",
+    "ceil_div",
+    "floor_div",
+    "given",
+    "is_column",
+    "maximum",
+    "minimum",
+    "where",
+]
 
 
 def is_column(value: Any) -> bool:
@@ -38,8 +47,20 @@ def where(condition: Truth, yes: Any, no: Any) -> Any:
 
 
 def ceil_div(a: Count, b: Count) -> Count:
-    """Whole-number division rounded up."""
-    return -(-a // b)
+    """Whole-number division rounded up; slow on columns, so a divisor of 1 is not divided by."""
+    return a if isinstance(b, int) and b == 1 else -(-a // b)
+
+
+def floor_div(a: Count, b: Count) -> Count:
+    """Whole-number division rounded down, likewise."""
+    return a if isinstance(b, int) and b == 1 else a // b
+
+
+def given(value: Count, default: Count) -> Count:
+    """``value``, and where it is 0 ``default``."""
+    if is_column(value):
+        return value + default * (value == 0)
+    return value or default
 
 
 def as_float(value: Count) -> Real:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from configurator.core.case import Case
-from configurator.core.columns import as_float, ceil_div, maximum, where
+from configurator.core.columns import as_float, ceil_div, is_column, maximum, where
 from configurator.core.dtypes import CacheType, dtype
 from configurator.core.layers import LayerGroup, ModelShape
 from configurator.core.units import Count, Real, Truth
@@ -52,11 +52,11 @@ def touched_params(shape: ModelShape, tokens: Real) -> Real:
 
     The input embedding is a look-up of a few rows and is left out; the output head is read.
     """
-    total = as_float(shape.other_params + shape.embedding_params * shape.head)
+    total = as_float(shape.other_params + (shape.embedding_params if shape.head else 0))
     for g in shape.groups:
         per_layer = as_float(g.layer_params())
-        if g.feed_forward is not None and g.weights:
-            ff = g.feed_forward
+        ff = g.feed_forward
+        if ff is not None and g.weights and ff.kind == "moe":
             per_layer = per_layer - ff.params() + ff.touched_params(tokens)
         total = total + g.count * per_layer
     return total
@@ -145,8 +145,8 @@ class Memory:
 
 def split_params(shape: ModelShape) -> tuple[Count, Count]:
     """Weights that tensor parallelism splits, and those of experts, spread over all devices."""
-    experts = expert_params(shape)
-    return params_total(shape) - experts, experts
+    total, experts = params_total(shape), expert_params(shape)
+    return (total - experts if is_column(experts) or experts else total), experts
 
 
 def weights_bytes_per_device(case: Case, split: tuple[Count, Count] | None = None) -> Count:
@@ -158,7 +158,9 @@ def weights_bytes_per_device(case: Case, split: tuple[Count, Count] | None = Non
     store = dtype(case.workload.weight_dtype, "weight-dtype")
     devices = case.device.count if case.device else 1
     rest, experts = split or split_params(case.shape)
-    per_device = ceil_div(rest, case.workload.tensor_parallel) + ceil_div(experts, devices)
+    per_device = ceil_div(rest, case.workload.tensor_parallel)
+    if is_column(experts) or experts:
+        per_device = per_device + ceil_div(experts, devices)
     return store.bytes_for(per_device)
 
 

@@ -129,11 +129,6 @@ def parts(
     if np.any(columns["window"] < 0):
         raise UsageError("window must be 0 (none) or the tokens it keeps")
     shape = np.broadcast_shapes(*(c.shape for c in columns.values()))
-    if len(shape) > 1:
-        columns = {
-            n: np.broadcast_to(c, shape).ravel() if c.size > 1 else c.reshape(())
-            for n, c in columns.items()
-        }
     job = Job(
         device=device,
         machine=machine(device),
@@ -143,7 +138,7 @@ def parts(
         warm=warm,
         causal=causal,
     )
-    return _scaled(run(job, family, columns), job, shape)
+    return _scaled(run(job, family, columns, shape), job, shape)
 
 
 def _scaled(p: Parts, job: Job, shape: tuple[int, ...]) -> Parts:
@@ -155,10 +150,10 @@ def _scaled(p: Parts, job: Job, shape: tuple[int, ...]) -> Parts:
     offset = own.get(f"own.{job.phase}.offset_s", 0.0)
 
     def shaped(value: Real, add: float = 0.0) -> Real:
-        scaled = np.asarray(value) * scale + add
+        scaled = value if scale == 1.0 and add == 0.0 else value * scale + add
         if shape == ():
-            return float(scaled.reshape(()))
-        return np.broadcast_to(scaled, (int(np.prod(shape)),)).reshape(shape)
+            return float(scaled)
+        return np.broadcast_to(scaled, shape)
 
     return Parts(
         floor=shaped(p.floor, offset),

@@ -34,6 +34,12 @@ def from_cache(m: Machine, rate: float, held: Real, moved: Real, memory: Real) -
     return (memory - np.minimum(moved / rate, memory)) / (1 + fill)
 
 
+def _sharper(first: Real, second_to_4: Real) -> Real:
+    """:func:`sharper` of two, the second given as its fourth power: it is needed twice."""
+    a = first * first
+    return np.sqrt(np.sqrt(a * a + second_to_4))
+
+
 def _flow(m: Machine, c: Coefficients, fits: float, work: Real, memory: Real, solo: Real) -> Real:
     """``work`` items in rounds of ``fits`` per unit: bytes or the items' own pace, the slower.
 
@@ -44,8 +50,10 @@ def _flow(m: Machine, c: Coefficients, fits: float, work: Real, memory: Real, so
     if fits == 1.0:
         rounds = np.floor(work / m.units)
         left = work - rounds * m.units
-        last = np.where(left > 0, sharper(left * each, solo), 0.0)
-        return rounds * sharper(m.units * each, solo) + last
+        own = solo * solo
+        own = own * own
+        last = np.where(left > 0, _sharper(left * each, own), 0.0)
+        return rounds * _sharper(m.units * each, own) + last
     slots = m.units * fits
     rounds = np.floor(work / slots)
     left = work - rounds * slots
@@ -93,26 +101,29 @@ def decode_parts(
 ) -> Parts:
     """Columns of one kernel family: ``width`` is key plus value width, ``kv_bytes`` per token."""
     group = n_heads / n_kv_heads
-    windowed = (window > 0) & (window < context)
-    keys = np.where(windowed, window, context)
+    windowed: Any = False  # told from a column, so that a grid without windows pays nothing
+    if np.any(window > 0):
+        windowed = (window > 0) & (window < context)
+    keys = context if windowed is False else np.where(windowed, window, context)
     heads = n_kv_heads * np.ceil(group * query_len / k.row_tile) if k.folds else n_heads
     items = batch * heads
     tiles, tile = _tiles(k, width, keys, windowed)
     splits: Any = 1.0
     if k.splits:
-        most = np.maximum(np.minimum(np.floor(m.units / items), tiles), 1.0)
-        splits = np.where(items < 0.8 * m.units, most, 1.0)
+        # Above 0.8 of the units, where nothing is split, this quotient is 1 or 0 by itself.
+        splits = np.maximum(np.minimum(np.floor(m.units / items), tiles), 1.0)
     work = items * splits
-    solo = np.ceil(tiles / splits) * tile * _tile_clocks(k, m, c, width) / m.clock
-    if k.spreads_window:
+    solo = np.ceil(tiles / splits) * (tile * _tile_clocks(k, m, c, width) / m.clock)
+    if k.spreads_window and windowed is not False:
         scattered = np.minimum(items * np.ceil(context / 256), 4 * m.units)
         work = np.where(windowed, np.maximum(items, scattered), work)
         solo = np.where(windowed, 0.0, solo)
 
-    stream = batch * keys * kv_bytes
-    moved = stream + 2.0 * query_len * batch * n_heads * width
+    stream = (batch * keys) * kv_bytes
+    values = (query_len * batch) * (n_heads * width)
+    moved = stream + 2.0 * values
     rate = c("decode.cache_rate") * m.units * m.clock
-    memory = moved / (min(c("decode.share"), 0.98) * m.bandwidth)
+    memory = moved * (1.0 / (min(c("decode.share"), 0.98) * m.bandwidth))
     if warm:
         saved = from_cache(m, rate, moved, moved, memory)
         memory = memory - np.where(group > k.large_group, 0.0, saved)
@@ -122,12 +133,13 @@ def decode_parts(
     flow = _flow(m, c, fits, work, memory, solo) if k.capped else memory
 
     waves = work / (m.units * fits)
-    prologues = c("decode.item_us_ghz") * m.us * np.where(waves < 4, np.ceil(waves), waves + 0.5)
+    waves = np.where(waves < 4, np.ceil(waves), waves + 0.5)
+    prologues = (c("decode.item_us_ghz") * m.us) * waves
     floor = (c("decode.floor_us") * 1e-6 + c("decode.floor_us_ghz") * m.us) * c("decode.floor")
-    extra = _extra(k, m, c, splits, batch, n_heads, n_kv_heads, query_len, width, rate)
+    extra = _extra(k, m, c, splits, batch, n_heads, n_kv_heads, values, width, rate)
     total = floor + overlap(flow, prologues, c("decode.hidden")) + extra
     if not warm:
-        total = np.maximum(total, moved / m.bandwidth)
+        total = np.maximum(total, moved * (1.0 / m.bandwidth))
     return Parts(floor, flow, prologues, 0.0, extra, total)
 
 
@@ -139,16 +151,16 @@ def _extra(
     batch: Any,
     n_heads: Any,
     n_kv_heads: Any,
-    query_len: Any,
+    values: Any,
     width: Any,
     rate: float,
 ) -> Real:
     """Second steps: the merge of a split context, copies, slow paths of some shapes."""
     extra: Real = 0.0
     if k.splits:
-        merge = (c("decode.split_us_ghz") + c("decode.merge_us_ghz") * splits) * m.us
-        partial = splits * batch * n_heads * query_len * width * 4.0  # fp32, written and read
-        extra = np.where(splits > 1, merge + partial / rate, 0.0)
+        once, each = c("decode.split_us_ghz") * m.us, c("decode.merge_us_ghz") * m.us
+        partial = values * (4.0 / rate)  # of each split: fp32, written and read
+        extra = np.where(splits > 1, once + splits * (each + partial), 0.0)
     if k.copies:
         copied = (batch > 1) & (n_kv_heads > 1)
         extra = extra + np.where(copied, c("decode.copy_us_ghz") * m.us, 0.0)

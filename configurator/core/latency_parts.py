@@ -33,7 +33,7 @@ def overlap(first: Real, second: Real, share: float) -> Real:
     power 1.4.
     """
     total = first + second
-    return total - share * first * second / (total + 1e-30)
+    return total - (share * first) * second / (total + 1e-30)
 
 
 def sharper(first: Real, second: Real) -> Real:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -78,7 +80,7 @@ def _one(job: Job, k: Kernel, columns: dict[str, Any]) -> Parts:
     return prefill_parts(k, m, c, causal=job.causal, **columns)
 
 
-def _dispatch(job: Job, k: Kernel, columns: dict[str, Any], size: int) -> Parts:
+def _dispatch(job: Job, k: Kernel, columns: dict[str, Any], shape: tuple[int, ...]) -> Parts:
     """Each row by the kernel that takes it."""
     if not k.otherwise or job.phase != "decode" or job.machine.group == "other":
         return _one(job, k, columns)
@@ -88,8 +90,10 @@ def _dispatch(job: Job, k: Kernel, columns: dict[str, Any], size: int) -> Parts:
     other = KERNELS[k.otherwise]
     if not np.any(takes):
         return _one(job, other, columns)
-    takes = np.broadcast_to(takes, (size,))
-    filled = Parts(*(np.empty(size) for _ in _NAMES))
+    if len(shape) > 1:
+        return _flat(columns, shape, lambda flat, size: _dispatch(job, k, flat, (size,)))
+    takes = np.broadcast_to(takes, shape)
+    filled = Parts(*(np.empty(shape) for _ in _NAMES))
     for rows, chosen in ((takes, k), (~takes, other)):
         some = {n: c[rows] if c.size > 1 else c for n, c in columns.items()}
         _store(filled, rows, _one(job, chosen, some))
@@ -101,14 +105,30 @@ def _store(filled: Parts, rows: Any, found: Parts) -> None:
         getattr(filled, name)[rows] = getattr(found, name)
 
 
-def run(job: Job, k: Kernel, columns: dict[str, Any]) -> Parts:
-    """The forms over equal-length columns (or numbers), a piece at a time."""
-    size = max(c.size for c in columns.values())
+def _flat(
+    columns: dict[str, Any], shape: tuple[int, ...], of: Callable[[dict[str, Any], int], Parts]
+) -> Parts:
+    """``of`` over the columns laid out one element after another, its figures in ``shape``."""
+    flat = {
+        n: np.broadcast_to(c, shape).ravel() if c.size > 1 else c.reshape(())
+        for n, c in columns.items()
+    }
+    size = math.prod(shape)
+    found = of(flat, size)
+    laid = (np.broadcast_to(getattr(found, name), (size,)).reshape(shape) for name in _NAMES)
+    return Parts(*laid)
+
+
+def run(job: Job, k: Kernel, columns: dict[str, Any], shape: tuple[int, ...]) -> Parts:
+    """The forms over columns (or numbers) that broadcast to ``shape``, a piece at a time."""
+    size = math.prod(shape)
     if size <= _PIECE:
-        return _dispatch(job, k, columns, size)
+        return _dispatch(job, k, columns, shape)
+    if len(shape) > 1:
+        return _flat(columns, shape, lambda flat, n: run(job, k, flat, (n,)))
     filled = Parts(*(np.empty(size) for _ in _NAMES))
     for start in range(0, size, _PIECE):
         rows = slice(start, min(start + _PIECE, size))
         piece = {n: c if c.size == 1 else c[rows] for n, c in columns.items()}
-        _store(filled, rows, _dispatch(job, k, piece, rows.stop - start))
+        _store(filled, rows, _dispatch(job, k, piece, (rows.stop - start,)))
     return filled

@@ -6,13 +6,16 @@ caches and per-layer head lists need no special case: the cache is a sum over gr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from configurator.core.columns import ceil_div, maximum, minimum
+from configurator.core.columns import ceil_div, given, maximum, minimum
 from configurator.core.kinds import Attention
 from configurator.core.units import Count, Real
 
-__all__ = ["FeedForward", "LayerGroup", "ModelShape", "Scope"]
+__all__ = ["FeedForward", "LayerGroup", "ModelShape", "Scope", "counted_once"]
 
 _GROWING = ("full", "compressed")
 
@@ -124,6 +127,23 @@ class FeedForward:
         return self._fixed() + self.expert_params() * (1.0 - missed)
 
 
+# A group by its identity (columns have no hash), kept beside its count so that it stays alive.
+_known: ContextVar[dict[int, tuple[LayerGroup, Count]] | None] = ContextVar("_known", default=None)
+
+
+@contextmanager
+def counted_once() -> Iterator[None]:
+    """Inside, the weights of a layer group are counted once for all who ask.
+
+    Many rules ask for the same sums. Nobody may write into a group's columns meanwhile.
+    """
+    before = _known.set({})
+    try:
+        yield
+    finally:
+        _known.reset(before)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
     """``count`` equal layers: their attention, what it keeps, and the feed-forward beside it.
@@ -143,6 +163,14 @@ class LayerGroup:
 
     def layer_params(self) -> Count:
         """Weights of one layer."""
+        known = _known.get()
+        if known is None:
+            return self._layer_params()
+        if id(self) not in known:
+            known[id(self)] = self, self._layer_params()
+        return known[id(self)][1]
+
+    def _layer_params(self) -> Count:
         if not self.weights:
             return 0
         total = self.norm_params + self.other_params
@@ -154,7 +182,7 @@ class LayerGroup:
 
     def active_layer_params(self) -> Count:
         """Weights of one layer that one token goes through."""
-        if self.feed_forward is None or not self.weights:
+        if self.feed_forward is None or not self.weights or self.feed_forward.kind == "dense":
             return self.layer_params()
         inactive = self.feed_forward.params() - self.feed_forward.active_params()
         return self.layer_params() - inactive
@@ -200,7 +228,7 @@ class ModelShape:
     @property
     def embedding_params(self) -> Count:
         """Weights of one embedding matrix."""
-        return self.vocab_size * (self.d_embedding + self.d_model * (self.d_embedding == 0))
+        return self.vocab_size * given(self.d_embedding, self.d_model)
 
     @property
     def main(self) -> LayerGroup:

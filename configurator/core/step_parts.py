@@ -64,6 +64,8 @@ def _collective(device: Device, c: Coefficients, ranks: Count, bytes_: Real) -> 
 
     ``start + hop * log2(ranks) + bytes / (share * link)``; NaN where the link is unknown.
     """
+    if not np.any(np.asarray(ranks) > 1):
+        return 0.0
     link = device.interconnect_bytes_per_s or float("nan")
     hops = np.log2(np.maximum(ranks, 1))
     start = (c("step.reduce_us") + c("step.reduce_hop_us") * hops) * 1e-6
@@ -77,6 +79,8 @@ def _collectives(case: Case, device: Device, c: Coefficients, tokens: Real) -> R
     to its experts and back, in 16 bit.
     """
     ranks = case.workload.tensor_parallel
+    if isinstance(ranks, int) and ranks == 1 and device.count == 1:
+        return 0.0
     ring = 2.0 * (ranks - 1) / ranks * tokens * case.shape.d_model * 2.0
     total: Real = 0.0
     for g in case.shape.groups:
@@ -100,8 +104,10 @@ def _products(case: Case, device: Device, c: Coefficients, tokens: Real, local: 
     store = dtype(work.weight_dtype, "weight-dtype")
     width = store.bytes_per_element
     dense = touched_params(shape, 0.0)
-    experts = touched_params(shape, tokens) - dense
-    read = width * (dense / work.tensor_parallel + experts / device.count)
+    read = dense / work.tensor_parallel
+    if any(g.feed_forward is not None and g.feed_forward.kind == "moe" for g in shape.groups):
+        read = read + (touched_params(shape, tokens) - dense) / device.count
+    read = width * read
     rate, used = device.rate(store.name if width >= 1 and store.block == 1 else "bf16")
     share = c("step.share") * c.get(f"step.share.{store.name}", 1.0)
     active: Real = 0.0

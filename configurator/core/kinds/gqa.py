@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from configurator.core.columns import maximum
+from configurator.core.columns import floor_div, given, maximum
 from configurator.core.dtypes import CacheType
 from configurator.core.units import Count, Real
 
@@ -64,7 +64,7 @@ class GroupedQuery:
     @property
     def v_width(self) -> Count:
         """Width of one value head."""
-        return self.v_head_dim + self.d_head * (self.v_head_dim == 0)
+        return given(self.v_head_dim, self.d_head)
 
     @property
     def qkv_width(self) -> Count:
@@ -73,10 +73,10 @@ class GroupedQuery:
 
     def matmul_params(self) -> Count:
         """Q, K, V, output and gates: ``d*h*d_head + d_src*kv*(d_head+v) + h*v*d + gates``."""
-        source = self.d_source + self.d_model * (self.d_source == 0)
+        source = given(self.d_source, self.d_model)
         values = 0 if self.value_is_key else self.v_width
         query = self.d_model * self.n_heads * self.d_head
-        key_value = source * self.n_kv_heads * (self.d_head + values) * self.own_kv
+        key_value = source * self.n_kv_heads * (self.d_head + values) if self.own_kv else 0
         return query + key_value + self.n_heads * self.v_width * self.d_model + self.gate_params
 
     def params(self) -> Count:
@@ -99,7 +99,7 @@ class GroupedQuery:
 
         Servers copy a KV head where there are more ranks than heads (vLLM, SGLang).
         """
-        heads = maximum(self.n_kv_heads // tensor_parallel, 1)
+        heads = maximum(floor_div(self.n_kv_heads, tensor_parallel), 1)
         return kv.k.bytes_for(heads * self.d_head) + kv.v.bytes_for(heads * self.v_width)
 
     def score_flops(self, phase: str = "decode") -> Real:
