@@ -16,6 +16,7 @@ __all__ = [
     "is_column",
     "maximum",
     "minimum",
+    "plus",
     "where",
 ]
 
@@ -54,6 +55,13 @@ def ceil_div(a: Count, b: Count) -> Count:
 def floor_div(a: Count, b: Count) -> Count:
     """Whole-number division rounded down, likewise."""
     return a if isinstance(b, int) and b == 1 else a // b
+
+
+def plus(a: Any, b: Any) -> Any:
+    """``a + b``, without a pass over a column where the other is a plain 0."""
+    if not is_column(b) and b == 0:
+        return a
+    return b if not is_column(a) and a == 0 else a + b
 
 
 def given(value: Count, default: Count) -> Count:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from configurator.core.case import Case
-from configurator.core.columns import as_float, ceil_div, is_column, maximum, where
+from configurator.core.columns import as_float, ceil_div, given, is_column, maximum, plus, where
 from configurator.core.dtypes import CacheType, dtype
-from configurator.core.layers import LayerGroup, ModelShape
+from configurator.core.layers import LayerGroup, ModelShape, once
 from configurator.core.units import Count, Real, Truth
 
 __all__ = [
@@ -21,19 +21,27 @@ __all__ = [
     "cache_bytes_per_rank",
     "cache_bytes_per_token",
     "cache_bytes_per_token_past_window",
+    "fits",
     "fixed_bytes_per_sequence",
     "max_batch",
     "max_context",
     "memory",
     "params_total",
+    "sequence_bytes_per_rank",
     "touched_params",
 ]
 
 
 def params_total(shape: ModelShape) -> Count:
     """All weights, tied ones once; no buffers, no extra prediction layers."""
-    layers = sum(g.count * g.layer_params() for g in shape.groups)
-    return layers + _embedding_params(shape) + shape.other_params
+    return once(shape, lambda: _params_total(shape))
+
+
+def _params_total(shape: ModelShape) -> Count:
+    total = plus(_embedding_params(shape), shape.other_params)
+    for g in shape.groups:
+        total = plus(total, g.count * g.layer_params())
+    return total
 
 
 def active_params(shape: ModelShape) -> Count:
@@ -44,7 +52,7 @@ def active_params(shape: ModelShape) -> Count:
 
 def _embedding_params(shape: ModelShape) -> Count:
     copies = 1 if shape.tied or not shape.head else 2
-    return copies * shape.embedding_params
+    return (copies * shape.vocab_size) * given(shape.d_embedding, shape.d_model)
 
 
 def touched_params(shape: ModelShape, tokens: Real) -> Real:
@@ -102,10 +110,16 @@ def _sequence_bytes(case: Case, ranks: Count) -> Count:
     for g in case.shape.groups:
         if g.scope.caches:
             tokens = g.cached_tokens(case.workload.context, case.workload.page_size)
-            total = total + g.count * tokens * _group_bytes_per_token(g, case.workload.kv, ranks)
+            per_token = g.count * _group_bytes_per_token(g, case.workload.kv, ranks)
+            total = plus(total, tokens * per_token)
         elif g.scope.kind == "recurrent":
-            total = total + g.count * ceil_div(g.scope.size, ranks)
+            total = plus(total, g.count * ceil_div(g.scope.size, ranks))
     return total
+
+
+def sequence_bytes_per_rank(case: Case) -> Count:
+    """The cache one rank holds for one sequence at the workload's context."""
+    return _sequence_bytes(case, case.workload.tensor_parallel)
 
 
 def cache_bytes(case: Case) -> Count:
@@ -176,6 +190,14 @@ def sequences_per_replica(case: Case) -> Count:
     return ceil_div(case.workload.batch, case.replicas)
 
 
+def fits(case: Case) -> Truth:
+    """Whether weights, reserve and the busiest device's share of the cache fit on it.
+
+    Raises ``ValueError`` without a device.
+    """
+    return sequence_bytes_per_rank(case) * sequences_per_replica(case) <= room_per_device(case)
+
+
 def memory(case: Case) -> Memory:
     """Weights, cache and reserve against capacity; fits when the busiest device's share does.
 
@@ -185,7 +207,7 @@ def memory(case: Case) -> Memory:
     if device is None:
         raise ValueError("memory needs a device")
     weights = weights_bytes_per_device(case)
-    rank = _sequence_bytes(case, case.workload.tensor_parallel)
+    rank = sequence_bytes_per_rank(case)
     reserve = _reserve_per_device(case)
     used = weights + rank * sequences_per_replica(case) + reserve
     return Memory(

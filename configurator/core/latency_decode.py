@@ -52,7 +52,7 @@ def _flow(m: Machine, c: Coefficients, fits: float, work: Real, memory: Real, so
         left = work - rounds * m.units
         own = solo * solo
         own = own * own
-        last = np.where(left > 0, _sharper(left * each, own), 0.0)
+        last = np.minimum(left, 1.0) * _sharper(left * each, own)  # whole numbers: 0 or 1
         return rounds * _sharper(m.units * each, own) + last
     slots = m.units * fits
     rounds = np.floor(work / slots)
@@ -160,7 +160,7 @@ def _extra(
     if k.splits:
         once, each = c("decode.split_us_ghz") * m.us, c("decode.merge_us_ghz") * m.us
         partial = values * (4.0 / rate)  # of each split: fp32, written and read
-        extra = np.where(splits > 1, once + splits * (each + partial), 0.0)
+        extra = np.minimum(splits - 1.0, 1.0) * (once + splits * (each + partial))
     if k.copies:
         copied = (batch > 1) & (n_kv_heads > 1)
         extra = extra + np.where(copied, c("decode.copy_us_ghz") * m.us, 0.0)

@@ -6,16 +6,16 @@ caches and per-layer head lists need no special case: the cache is a sum over gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from configurator.core.columns import ceil_div, given, maximum, minimum
+from configurator.core.columns import ceil_div, given, maximum, minimum, plus
 from configurator.core.kinds import Attention
 from configurator.core.units import Count, Real
 
-__all__ = ["FeedForward", "LayerGroup", "ModelShape", "Scope", "counted_once"]
+__all__ = ["FeedForward", "LayerGroup", "ModelShape", "Scope", "counted_once", "once"]
 
 _GROWING = ("full", "compressed")
 
@@ -103,7 +103,7 @@ class FeedForward:
     def params(self) -> Count:
         """All weights: every expert is counted."""
         if self.kind == "dense":
-            return self._matrices(self.d_ff) + self._fixed()
+            return plus(self._matrices(self.d_ff), self._fixed())
         return self.n_experts * self._matrices(self.d_ff) + self._fixed()
 
     def active_params(self) -> Count:
@@ -127,21 +127,31 @@ class FeedForward:
         return self._fixed() + self.expert_params() * (1.0 - missed)
 
 
-# A group by its identity (columns have no hash), kept beside its count so that it stays alive.
-_known: ContextVar[dict[int, tuple[LayerGroup, Count]] | None] = ContextVar("_known", default=None)
+# By identity, since columns have no hash; the owner is kept too, so that it stays alive.
+_known: ContextVar[dict[int, tuple[object, Count]] | None] = ContextVar("_known", default=None)
 
 
 @contextmanager
 def counted_once() -> Iterator[None]:
-    """Inside, the weights of a layer group are counted once for all who ask.
+    """Inside, the weights of a group and of a model are counted once for all who ask.
 
-    Many rules ask for the same sums. Nobody may write into a group's columns meanwhile.
+    Many rules ask for the same sums. Nobody may write into the columns meanwhile.
     """
     before = _known.set({})
     try:
         yield
     finally:
         _known.reset(before)
+
+
+def once(owner: object, count: Callable[[], Count]) -> Count:
+    """What ``count()`` says of ``owner``, remembered inside :func:`counted_once`."""
+    known = _known.get()
+    if known is None:
+        return count()
+    if id(owner) not in known:
+        known[id(owner)] = owner, count()
+    return known[id(owner)][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,21 +173,16 @@ class LayerGroup:
 
     def layer_params(self) -> Count:
         """Weights of one layer."""
-        known = _known.get()
-        if known is None:
-            return self._layer_params()
-        if id(self) not in known:
-            known[id(self)] = self, self._layer_params()
-        return known[id(self)][1]
+        return once(self, self._layer_params)
 
     def _layer_params(self) -> Count:
         if not self.weights:
             return 0
-        total = self.norm_params + self.other_params
+        total = plus(self.norm_params, self.other_params)
         if self.attention is not None:
-            total = total + self.attention.params()
+            total = plus(total, self.attention.params())
         if self.feed_forward is not None:
-            total = total + self.feed_forward.params()
+            total = plus(total, self.feed_forward.params())
         return total
 
     def active_layer_params(self) -> Count:

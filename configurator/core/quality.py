@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from configurator.core.columns import as_float, is_column, maximum, where
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
@@ -92,8 +94,10 @@ def penalty(attention: Attention) -> Penalty:
         (width < _NARROWEST_HEAD, 0.033, 0.02),
         (4 * heads * width <= attention.d_model, 0.038, 0.02),
     ):
-        nats = nats + where(narrow, extra, 0.0)
-        expected = expected + where(narrow, extra, 0.0)
+        if not np.any(narrow):
+            continue
+        more = where(narrow, extra, 0.0)
+        nats, expected = nats + more, expected + more
         error = where(narrow, ERROR_NATS + band, error)
     return Penalty(
         nats=nats,
@@ -105,4 +109,7 @@ def penalty(attention: Attention) -> Penalty:
 
 
 def _curve(x: Real, x_mha: Real) -> Real:
-    return CURVE.scale * (x**CURVE.exponent - x_mha**CURVE.exponent) + CURVE.offset
+    if is_column(x_mha) and x_mha.size and np.all(x_mha == x_mha.flat[0]):
+        x_mha = float(x_mha.flat[0])  # as for every geometry whose heads fill the width
+    fixed = CURVE.offset - CURVE.scale * x_mha**CURVE.exponent
+    return CURVE.scale * x**CURVE.exponent + fixed

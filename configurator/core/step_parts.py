@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from configurator.core.case import Case, Device
-from configurator.core.columns import as_float, ceil_div, maximum, where
+from configurator.core.columns import as_float, ceil_div, maximum, plus, where
 from configurator.core.cost import sequences_per_replica, touched_params
 from configurator.core.dtypes import dtype
 from configurator.core.kinds import Attention
@@ -23,7 +23,7 @@ from configurator.core.latency import parts
 from configurator.core.latency_device import machine
 from configurator.core.latency_parts import sharper
 from configurator.core.latency_priors import Coefficients
-from configurator.core.layers import LayerGroup, ModelShape
+from configurator.core.layers import LayerGroup, ModelShape, counted_once
 from configurator.core.units import Count, Real
 
 __all__ = ["StepParts", "decode_step", "prefill_step"]
@@ -46,7 +46,7 @@ class StepParts:
     @property
     def total(self) -> Real:
         """The step."""
-        return self.weights + self.attention + self.launches + self.collectives
+        return plus(self.weights + self.attention + self.launches, self.collectives)
 
 
 def rank_attention(attention: Attention, ranks: Count) -> Any:
@@ -112,8 +112,8 @@ def _products(case: Case, device: Device, c: Coefficients, tokens: Real, local: 
     share = c("step.share") * c.get(f"step.share.{store.name}", 1.0)
     active: Real = 0.0
     for g in shape.groups:
-        active = active + as_float(g.count * g.active_layer_params())
-    flops = 2.0 * active * local / work.tensor_parallel
+        active = plus(active, as_float(g.count * g.active_layer_params()))
+    flops = (2.0 * active / work.tensor_parallel) * local
     memory = read / (share * device.bandwidth_bytes_per_s)
     reached = c("step.compute") * c.get(f"step.compute.{used}", 1.0) * rate
     compute = flops / reached if reached else flops * float("nan")
@@ -182,7 +182,7 @@ def _attention(case: Case, device: Device, c: Coefficients, phase: str) -> tuple
     floor: Real = 0.0
     for g in case.shape.groups:
         each, fixed = _group_attention(case, g, device, c, phase)
-        total, floor = total + g.count * each, floor + g.count * fixed
+        total, floor = plus(total, g.count * each), plus(floor, g.count * fixed)
     return total, floor
 
 
@@ -192,7 +192,9 @@ def _launches(case: Case, device: Device, c: Coefficients) -> Real:
     layer = c("step.layer_us")
     if clock:
         layer = layer * (0.35 + 0.65 * c("step.layer_clock_ghz") / clock)
-    layers = sum(g.count for g in case.shape.groups if g.weights)
+    layers: Count = 0
+    for g in case.shape.groups:
+        layers = plus(layers, g.count if g.weights else 0)
     host = c("step.host_us") + c("step.sequence_us") * sequences_per_replica(case)
     return (layers * layer + host) * 1e-6
 
@@ -203,7 +205,8 @@ def _step(case: Case, device: Device, phase: str) -> StepParts:
     work = case.workload
     each: Count = 1 if phase == "decode" else work.context
     local = as_float(sequences_per_replica(case)) * each
-    seconds, by_compute = _products(inside, device, c, as_float(work.batch) * each, local)
+    with counted_once():
+        seconds, by_compute = _products(inside, device, c, as_float(work.batch) * each, local)
     attention, floor = _attention(inside, device, c, phase)
     return StepParts(
         weights=seconds,

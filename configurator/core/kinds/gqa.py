@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from configurator.core.columns import floor_div, given, maximum
+from configurator.core.columns import floor_div, given, maximum, plus
 from configurator.core.dtypes import CacheType
 from configurator.core.units import Count, Real
 
@@ -71,8 +71,17 @@ class GroupedQuery:
         """Outputs of the fused query, key and value projection."""
         return self.n_heads * self.d_head + self.n_kv_heads * (self.d_head + self.v_width)
 
+    @property
+    def _plain(self) -> bool:
+        """Whether keys and values are read from ``d_model`` by projections of their own."""
+        other = isinstance(self.d_source, int) and self.d_source == 0
+        return other and self.own_kv and not self.value_is_key
+
     def matmul_params(self) -> Count:
         """Q, K, V, output and gates: ``d*h*d_head + d_src*kv*(d_head+v) + h*v*d + gates``."""
+        if self._plain:
+            heads = self.n_heads + self.n_kv_heads
+            return plus(self.d_model * (heads * (self.d_head + self.v_width)), self.gate_params)
         source = given(self.d_source, self.d_model)
         values = 0 if self.value_is_key else self.v_width
         query = self.d_model * self.n_heads * self.d_head
@@ -81,7 +90,7 @@ class GroupedQuery:
 
     def params(self) -> Count:
         """Projections, their biases and the QK-norm scales; the block's own norms are not here."""
-        total = self.matmul_params() + self.other_params
+        total = plus(self.matmul_params(), self.other_params)
         if self.bias in ("qkv", "all"):
             total = total + (self.qkv_width if self.own_kv else self.n_heads * self.d_head)
         if self.bias in ("o", "all"):
@@ -100,6 +109,8 @@ class GroupedQuery:
         Servers copy a KV head where there are more ranks than heads (vLLM, SGLang).
         """
         heads = maximum(floor_div(self.n_kv_heads, tensor_parallel), 1)
+        if kv.k == kv.v and kv.k.block == 1:
+            return heads * ((self.d_head + self.v_width) * kv.k.block_bytes)
         return kv.k.bytes_for(heads * self.d_head) + kv.v.bytes_for(heads * self.v_width)
 
     def score_flops(self, phase: str = "decode") -> Real:
