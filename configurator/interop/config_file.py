@@ -8,6 +8,7 @@ twice) is refused with one line that says what was found and what to give instea
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -17,9 +18,8 @@ from configurator.core.errors import UsageError
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "parse_config", "read_config", "show"]
 
-MAX_BYTES = (
-    8 * 2**20
-)  # the largest published files, per-layer quantisation lists included, take 2 MB
+# The largest published files, per-layer quantisation lists included, take 2 MB.
+MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 64
 _STDIN = "-"
 
@@ -46,11 +46,13 @@ def read_config(source: str | os.PathLike[str]) -> dict[str, Any]:
     if "\0" in name:
         raise UsageError(f"file name {show(name)} holds a zero byte; give a path")
     path = Path(name)
-    if path.is_dir():
-        path = path / "config.json"
-        if not path.is_file():
-            raise UsageError(f"folder {show(name, 200)} holds no config.json; give the file itself")
     try:
+        if path.is_dir():
+            path = path / "config.json"
+            if not path.is_file():
+                raise UsageError(
+                    f"folder {show(name, 200)} holds no config.json; give the file itself"
+                )
         with path.open("rb") as file:
             data = _bounded(file, show(str(path), 200))
     except FileNotFoundError:
@@ -84,7 +86,9 @@ def parse_config(data: bytes | str, name: str = "the input") -> dict[str, Any]:
     if not text.strip():
         raise UsageError(f"{name} is empty; give a JSON config.json")
     try:
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_finite)
+        value = json.loads(
+            text, object_pairs_hook=_distinct, parse_constant=_finite, parse_float=_fraction
+        )
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}; "
@@ -115,6 +119,12 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(text: str) -> NoReturn:
     raise UsageError(f"{text} is not a number that a configuration can hold; state a finite one")
+
+
+def _fraction(text: str) -> float:
+    """A float; 1e400 is valid JSON that Python reads as infinity."""
+    value = float(text)
+    return value if math.isfinite(value) else _finite(show(text))
 
 
 def _kind(value: object) -> str:

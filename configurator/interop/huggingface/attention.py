@@ -75,6 +75,8 @@ def check_heads(config: Config, heads: int, kv_heads: int) -> None:
         return
     divisors = [n for n in range(1, heads + 1) if heads % n == 0]
     listed = ", ".join(map(str, divisors[:24]))
+    if not config.has("num_key_value_heads") and config.model_type:
+        kv = f"{kv} (not in the file; the default of {config.model_type} is)"
     if kv_heads > heads:
         raise UsageError(
             f"{kv} {kv_heads} is more than {q} {heads}; use a divisor of {heads}: {listed}"

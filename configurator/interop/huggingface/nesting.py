@@ -20,6 +20,7 @@ _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "thinker_config", "language_model",
     "lm_config", "decoder", "decoder_config", "text_model_config",
 )  # fmt: skip
+_NAME = re.compile(r"[\w ./:+-]{1,100}", re.ASCII)
 _TASKS = re.compile(r"(For[A-Z].*|LMHeadModel|LMHead.*|Model|WithLMHeadModel)$")
 
 
@@ -28,6 +29,10 @@ def type_of(values: Mapping[str, Any], path: str = "") -> str:
     stated = values.get("model_type")
     if stated is not None and not isinstance(stated, str):
         raise UsageError(f"{path}model_type is {show(stated)}; it must be a string")
+    if stated and not _NAME.fullmatch(stated):
+        raise UsageError(
+            f"{path}model_type {show(stated)} is not a name: letters, digits and - _ . / alone"
+        )
     if stated:
         return stated
     names = values.get("architectures")
@@ -62,7 +67,8 @@ def text_level(values: Mapping[str, Any], notes: Notes) -> tuple[Config, Config]
             f"({', '.join(SIZES)} or other names for them); give a model's config.json"
         )
     if not text.model_type and not _states_sizes(text.values):
-        raise UsageError(f"{text.path or 'the file'} states neither a model_type nor any sizes")
+        where = text.path.rstrip(".")[:80] or "the file"
+        raise UsageError(f"{where} states neither a model_type nor any sizes")
     return text, top
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from configurator.core.dtypes import dtype
@@ -13,7 +13,7 @@ from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import build
 from configurator.interop.huggingface.config import Config, Notes
 from configurator.interop.huggingface.family import Family, Layer, State, families
-from configurator.interop.huggingface.nesting import text_level
+from configurator.interop.huggingface.nesting import text_level, type_of
 from configurator.interop.huggingface.towers import Tower, towers_of
 from configurator.interop.huggingface.unknown import UNKNOWN, describe
 
@@ -80,7 +80,9 @@ def read_shape(values: Mapping[str, Any]) -> Reading:
     if not isinstance(values, Mapping):
         raise UsageError(f"a configuration is a mapping, not {show(values)}")
     notes = Notes()
-    text, top = text_level(values, notes)
+    text, top = text_level(_plain_keys(values), notes)
+    if top is text:  # a flat file of a composite type was read as its text part: it has towers too
+        top = replace(top, model_type=type_of(values) or top.model_type)
     family = families().get(text.model_type, UNKNOWN)
     if not family.known:
         describe(text)
@@ -112,6 +114,14 @@ def read_shape(values: Mapping[str, Any]) -> Reading:
         source_fixed=notes.source_fixed,
         source_default=notes.source_default,
     )
+
+
+def _plain_keys(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keys with hyphens, as GPT-NeoX writes them, under the names with underscores."""
+    return {
+        key.replace("-", "_") if isinstance(key, str) else key: value
+        for key, value in values.items()
+    } | {key: value for key, value in values.items() if key == str(key).replace("-", "_")}
 
 
 def _tied(text: Config, top: Config, family: Family) -> bool:

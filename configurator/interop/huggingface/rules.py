@@ -14,8 +14,10 @@ __all__ = [
     "bias_if",
     "feed_forward_proj_gated",
     "flagged",
+    "from_first",
     "full_every",
     "linear_every",
+    "only_listed",
     "picks",
     "positions",
     "tail_windows",
@@ -86,6 +88,20 @@ def tail_windows(config: Config, n: int) -> list[str]:
         return [FULL] * n
     first = config.count("max_window_layers", n, least=0)
     return [WINDOW if i >= first else FULL for i in range(n)]
+
+
+def from_first(period: int) -> Callable[[Config, int], list[str]]:
+    """A full layer at index 0 of each ``period`` layers, windows after it."""
+
+    def pattern(config: Config, n: int) -> list[str]:
+        return every(period, n, full_at=0) if window_size(config) else [FULL] * n
+
+    return pattern
+
+
+def only_listed(config: Config, n: int) -> list[str]:
+    """All full: windows exist only where the file's own ``layer_types`` put them."""
+    return [FULL] * n
 
 
 def positions(default: int | None = None, spare: int = 0) -> Callable[[Config], int]:

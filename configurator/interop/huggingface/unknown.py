@@ -19,7 +19,9 @@ UNKNOWN = Family(
 
 def describe(config: Config) -> None:
     """Warn that the family is not known, and say what its keys do not settle."""
-    name = f"model_type {show(config.model_type)}" if config.model_type else "no model_type"
+    name = "the file states no model_type"
+    if config.model_type:
+        name = f"model_type {show(config.model_type)} is not known"
     assumed = ["a gated feed-forward", "two RMS norms a layer", "one norm at the end"]
     if not config.has("num_key_value_heads"):
         assumed.append("as many KV heads as query heads")
@@ -30,6 +32,6 @@ def describe(config: Config) -> None:
     if not config.has("tie_word_embeddings"):
         assumed.append("an output head of its own")
     config.notes.warn(
-        f"{name} is not known: read from its keys, with {', '.join(assumed)}; check the "
+        f"{name}: read from its keys, with {', '.join(assumed)}; check the "
         f"parameters before relying on them"
     )

@@ -8,17 +8,23 @@ from configurator.interop.huggingface.rules import (
     alternate,
     bias_if,
     flagged,
+    from_first,
     full_every,
     picks,
     tail_windows,
 )
-from configurator.interop.huggingface.scopes import FULL, WINDOW
+from configurator.interop.huggingface.scopes import FULL, WINDOW, window_size
 
 __all__ = ["FAMILIES"]
 
 
-def _every_fourth(config: Config, n: int) -> list[str]:
-    return [FULL if i % 4 == 0 else WINDOW for i in range(n)]
+def _where_no_positions(config: Config, n: int) -> list[str]:
+    """SmolLM3: windows, once switched on, lie in the layers that do not rotate (every 4th)."""
+    rotates = config.per_layer("no_rope_layers", n, least=0)
+    if rotates is None:
+        interval = config.count("no_rope_layer_interval", 4)
+        rotates = [int((i + 1) % interval != 0) for i in range(n)]
+    return [FULL if r or not window_size(config) else WINDOW for r in rotates]
 
 
 def _phi_norm(config: Config) -> str:
@@ -48,7 +54,7 @@ FAMILIES = {
     "granite": Family(mlp_bias=flagged("mlp_bias")),
     "olmo": Family(norm="none"),
     "olmo2": Family(qk_norm="width"),
-    "olmo3": Family(qk_norm="width", pattern=full_every("sliding_window_pattern", 4)),
+    "olmo3": Family(qk_norm="width", pattern=full_every("", 4)),
     "cohere": Family(norm="bare", norms=1, qk_norm=picks("use_qk_norm", "heads", "none"),
                      tied=True),
     "cohere2": Family(norm="bare", norms=1, tied=True,
@@ -56,7 +62,7 @@ FAMILIES = {
     "helium": Family(bias=bias_if("attention_bias", "qkv"), mlp_bias=flagged("mlp_bias")),
     "glm": Family(bias=bias_if("attention_bias", "qkv"), missing_null="refuse"),
     "glm4": Family(bias=bias_if("attention_bias", "qkv"), norms=4, missing_null="refuse"),
-    "smollm3": Family(mlp_bias=flagged("mlp_bias"), tied=True),
+    "smollm3": Family(mlp_bias=flagged("mlp_bias"), tied=True, pattern=_where_no_positions),
     "seed_oss": Family(
         bias=lambda c: {(True, True): "all", (True, False): "qkv", (False, True): "o"}.get(
             (c.flag("attention_bias"), c.flag("attention_out_bias")), "none"
@@ -73,7 +79,7 @@ FAMILIES = {
         bias=bias_if("use_bias", "all"), mlp_bias=flagged("use_bias"), tied=True
     ),
     "hunyuan_v1_dense": Family(qk_norm="head"),
-    "cwm": Family(pattern=_every_fourth, mlp_bias=flagged("mlp_bias")),
+    "cwm": Family(pattern=from_first(4), mlp_bias=flagged("mlp_bias")),
     "apertus": Family(qk_norm="head", gated=False, mlp_bias=flagged("mlp_bias"),
                       layer_extra=lambda config, i, kind: 2 * (
                           config.text("hidden_act", "xielu") == "xielu")),
@@ -118,4 +124,6 @@ FAMILIES = {
                     mlp_bias=flagged("mlp_bias", True)),
 }  # fmt: skip
 FAMILIES["iquestcoder"] = LLAMA
-FAMILIES["granite_swa"] = Family(mlp_bias=flagged("mlp_bias"), sinks=True)
+FAMILIES["granite_swa"] = Family(
+    mlp_bias=flagged("mlp_bias"), sinks=True, pattern=from_first(4)
+)

@@ -13,10 +13,13 @@ from configurator.interop.huggingface.rules import (
     alternate,
     bias_if,
     flagged,
+    from_first,
     full_every,
+    only_listed,
     picks,
+    tail_windows,
 )
-from configurator.interop.huggingface.scopes import CHUNK, FULL, WINDOW, every
+from configurator.interop.huggingface.scopes import CHUNK, FULL, WINDOW, every, window_size
 
 __all__ = ["FAMILIES"]
 
@@ -100,6 +103,12 @@ def _laguna_attention(config: Config, family: Family, i: int, kind: str) -> Atte
     return grouped(config, family, i, heads=listed[i] if listed else None)
 
 
+def _qwen2_moe_pattern(config: Config, n: int) -> list[str]:
+    """Every other layer below ``max_window_layers``, as the class of transformers 5.24 has it."""
+    first = config.count("max_window_layers", n, least=0) if window_size(config) else 0
+    return [WINDOW if i % 2 == 0 and i < first else FULL for i in range(n)]
+
+
 _ALL = Mixture(width="intermediate_size")
 _COUNTED = Mixture(shared="count")
 
@@ -110,7 +119,7 @@ FAMILIES = {
         extra=lambda c: c.count("vocab_size") if c.flag("lm_head_bias") else 0,
     ),
     "qwen2_moe": Family(
-        bias=bias_if("qkv_bias", "qkv", True),
+        bias=bias_if("qkv_bias", "qkv", True), pattern=_qwen2_moe_pattern,
         mixture=Mixture(shared="size", shared_gate=True),
     ),
     "qwen3_moe": Family(qk_norm="head", mixture=Mixture()),
@@ -118,7 +127,7 @@ FAMILIES = {
     "flex_olmo": Family(qk_norm="width", mixture=_ALL),
     "granitemoe": Family(mixture=_ALL),
     "granitemoeshared": Family(feed_forward=_granite_shared),
-    "granitemoe_swa": Family(mixture=_ALL, sinks=True),
+    "granitemoe_swa": Family(mixture=_ALL, sinks=True, pattern=from_first(4)),
     "dbrx": Family(
         norm="bare", bias="none", attention=_dbrx_attention, feed_forward=_dbrx_feed_forward
     ),
@@ -148,7 +157,7 @@ FAMILIES = {
                         shared_bias=flagged("use_bias")),
         extra=lambda c: c.count("vocab_size") if c.flag("use_bias") else 0,
     ),
-    "dots1": Family(qk_norm="head", mixture=_COUNTED),
+    "dots1": Family(qk_norm="head", mixture=_COUNTED, pattern=tail_windows),
     "afmoe": Family(
         qk_norm="head", gate="width", norms=4,
         pattern=full_every("global_attn_every_n_layers", 4),
@@ -170,7 +179,7 @@ FAMILIES = {
         qk_norm="head", mlp_bias=flagged("mlp_bias"),
         mixture=Mixture(shared="count", first_dense=1, shared_bias=flagged("mlp_bias")),
     ),
-    "mellum": Family(qk_norm="head", mixture=Mixture()),
+    "mellum": Family(qk_norm="head", mixture=Mixture(), pattern=only_listed),
     "sarvam_moe": Family(
         bias=bias_if("attention_bias", "qkv"), qk_norm=picks("use_qk_norm", "head", "none", True),
         mixture=_COUNTED,

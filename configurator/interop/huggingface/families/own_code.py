@@ -154,3 +154,4 @@ FAMILIES = {
 FAMILIES["hunyuan_moe"] = FAMILIES["hunyuan"]
 FAMILIES["bailing_moe_v2"] = FAMILIES["bailing_moe"]
 FAMILIES["Yi"] = FAMILIES["yi"]
+FAMILIES["MiniMaxText01"] = FAMILIES["MiniMaxM1"] = FAMILIES["minimax_text_01"]

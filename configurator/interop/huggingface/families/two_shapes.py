@@ -8,7 +8,7 @@ from configurator.interop.config_file import show
 from configurator.interop.huggingface.attention import grouped
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Mixture
-from configurator.interop.huggingface.rules import bias_if
+from configurator.interop.huggingface.rules import bias_if, only_listed
 from configurator.interop.huggingface.scopes import FULL, WINDOW
 
 __all__ = ["FAMILIES"]
@@ -105,7 +105,7 @@ FAMILIES = {
     ),
     "step3p7_text": Family(
         bias="none", qk_norm="head", gate="head", attention=_step_attention,
-        mixture=_STEP_EXPERTS,
+        mixture=_STEP_EXPERTS, pattern=only_listed,
     ),
     "step3_text": Family(
         bias="none", attention=_mfa, mixture=_STEP_EXPERTS, pattern=lambda config, n: [FULL] * n
