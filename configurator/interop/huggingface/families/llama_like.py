@@ -124,6 +124,4 @@ FAMILIES = {
                     mlp_bias=flagged("mlp_bias", True)),
 }  # fmt: skip
 FAMILIES["iquestcoder"] = LLAMA
-FAMILIES["granite_swa"] = Family(
-    mlp_bias=flagged("mlp_bias"), sinks=True, pattern=from_first(4)
-)
+FAMILIES["granite_swa"] = Family(mlp_bias=flagged("mlp_bias"), sinks=True, pattern=from_first(4))
