@@ -9,7 +9,7 @@ import numpy as np
 
 from configurator.core.case import Case
 from configurator.core.columns import as_float, maximum
-from configurator.core.cost import cache_bytes_per_rank, params_total
+from configurator.core.cost import params_total, sequence_bytes_per_rank
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.units import Count, Real, Truth, format_bytes, format_count
@@ -113,7 +113,7 @@ def listed(known: tuple[int, ...] | tuple[str, ...]) -> str:
 
 def one_sequence(case: Case) -> Count:
     """Cache of one sequence at the whole context on one rank, in bytes."""
-    return cache_bytes_per_rank(replace(case, workload=replace(case.workload, batch=1)))
+    return sequence_bytes_per_rank(case)
 
 
 def with_attention(case: Case, **changes: Any) -> Case:

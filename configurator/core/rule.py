@@ -56,8 +56,8 @@ class Rule:
         says: the words for one broken case: its numbers and the remedy.
         applies: where the rule has something to say; everywhere by default.
         requires: ids of rules that must hold first.
-        passes: example cases that keep the rule.
-        fails: example cases that break it.
+        passes: gives example cases that keep the rule; built when asked for, as answers need none.
+        fails: gives example cases that break it.
         masks: the search drops shapes that break this rule (errors always do).
     """
 
@@ -67,8 +67,8 @@ class Rule:
     says: Callable[[Case], str]
     applies: Callable[[Case], Truth] = _always
     requires: tuple[str, ...] = ()
-    passes: tuple[Case, ...] = ()
-    fails: tuple[Case, ...] = ()
+    passes: Callable[[], tuple[Case, ...]] = tuple
+    fails: Callable[[], tuple[Case, ...]] = tuple
     masks: bool = False
     id: str = ""
     title: str = ""

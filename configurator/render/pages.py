@@ -54,7 +54,8 @@ def facts(rule: Rule) -> tuple[tuple[str, str], ...]:
 
 def spoken(rule: Rule) -> str:
     """What the rule says of its first failing example."""
-    return rule.says(rule.fails[0]) if rule.fails else ""
+    broken = rule.fails()
+    return rule.says(broken[0]) if broken else ""
 
 
 def rule_page(rule: Rule, level: int = 1) -> str:

@@ -54,6 +54,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(device=CPU),),
-    fails=(example(kv_lora_rank=512, device=CPU),),
+    passes=lambda: (example(device=CPU),),
+    fails=lambda: (example(kv_lora_rank=512, device=CPU),),
 )

@@ -56,6 +56,6 @@ rule = Rule(
     requires=("kernels/head-width-is-a-multiple-of-8",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=HOPPER),),
-    fails=(example(n_heads=16, n_kv_heads=8, d_head=256, device=HOPPER),),
+    passes=lambda: (example(d_head=128, device=HOPPER),),
+    fails=lambda: (example(n_heads=16, n_kv_heads=8, d_head=256, device=HOPPER),),
 )

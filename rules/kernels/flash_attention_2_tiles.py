@@ -56,6 +56,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=example_device()),),
-    fails=(example(d_model=2560, n_heads=32, d_head=80, device=example_device()),),
+    passes=lambda: (example(d_head=128, device=example_device()),),
+    fails=lambda: (example(d_model=2560, n_heads=32, d_head=80, device=example_device()),),
 )

@@ -54,9 +54,9 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(
+    passes=lambda: (
         example(d_head=128, device=BLACKWELL),
         example(n_heads=16, n_kv_heads=8, d_head=256, device=BLACKWELL),
     ),
-    fails=(example(d_model=2560, n_heads=16, n_kv_heads=8, d_head=160, device=BLACKWELL),),
+    fails=lambda: (example(d_model=2560, n_heads=16, n_kv_heads=8, d_head=160, device=BLACKWELL),),
 )

@@ -52,6 +52,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, device=example_device(architecture="sm_90")),),
-    fails=(example(kv_lora_rank=512, device=example_device(architecture="sm_80")),),
+    passes=lambda: (example(kv_lora_rank=512, device=example_device(architecture="sm_90")),),
+    fails=lambda: (example(kv_lora_rank=512, device=example_device(architecture="sm_80")),),
 )

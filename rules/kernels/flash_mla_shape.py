@@ -56,6 +56,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, device=HOPPER),),
-    fails=(example(kv_lora_rank=384, device=HOPPER),),
+    passes=lambda: (example(kv_lora_rank=512, device=HOPPER),),
+    fails=lambda: (example(kv_lora_rank=384, device=HOPPER),),
 )

@@ -56,6 +56,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=8, device=example_device()),),
-    fails=(example(d_model=3584, n_heads=28, n_kv_heads=4, device=example_device()),),
+    passes=lambda: (example(n_kv_heads=8, device=example_device()),),
+    fails=lambda: (example(d_model=3584, n_heads=28, n_kv_heads=4, device=example_device()),),
 )

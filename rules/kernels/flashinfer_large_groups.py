@@ -55,6 +55,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=8, kv_dtype="fp8", device=ADA),),
-    fails=(example(n_kv_heads=1, kv_dtype="fp8", device=ADA),),
+    passes=lambda: (example(n_kv_heads=8, kv_dtype="fp8", device=ADA),),
+    fails=lambda: (example(n_kv_heads=1, kv_dtype="fp8", device=ADA),),
 )

@@ -57,6 +57,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=32, device=TURING),),
-    fails=(example(n_kv_heads=8, device=TURING),),
+    passes=lambda: (example(n_kv_heads=32, device=TURING),),
+    fails=lambda: (example(n_kv_heads=8, device=TURING),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=APPLE),),
-    fails=(example(d_model=2560, n_heads=16, n_kv_heads=8, d_head=160, device=APPLE),),
+    passes=lambda: (example(d_head=128, device=APPLE),),
+    fails=lambda: (example(d_model=2560, n_heads=16, n_kv_heads=8, d_head=160, device=APPLE),),
 )

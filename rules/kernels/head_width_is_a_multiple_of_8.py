@@ -52,6 +52,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_model=2560, n_heads=32, d_head=80, device=example_device()),),
-    fails=(example(d_model=3200, n_heads=32, d_head=100, device=example_device()),),
+    passes=lambda: (example(d_model=2560, n_heads=32, d_head=80, device=example_device()),),
+    fails=lambda: (example(d_model=3200, n_heads=32, d_head=100, device=example_device()),),
 )

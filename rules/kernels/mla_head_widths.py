@@ -57,6 +57,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, device=HOPPER),),
-    fails=(example(kv_lora_rank=512, qk_nope_head_dim=96, v_head_dim=96, device=HOPPER),),
+    passes=lambda: (example(kv_lora_rank=512, device=HOPPER),),
+    fails=lambda: (example(kv_lora_rank=512, qk_nope_head_dim=96, v_head_dim=96, device=HOPPER),),
 )

@@ -55,6 +55,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=64, n_heads=64, device=APPLE),),
-    fails=(example(d_model=2560, n_heads=32, d_head=80, device=APPLE),),
+    passes=lambda: (example(d_head=64, n_heads=64, device=APPLE),),
+    fails=lambda: (example(d_model=2560, n_heads=32, d_head=80, device=APPLE),),
 )

@@ -55,8 +55,8 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=APPLE),),
-    fails=(
+    passes=lambda: (example(d_head=128, device=APPLE),),
+    fails=lambda: (
         example(
             d_model=2048, n_heads=32, n_kv_heads=8, d_head=192, allow_decoupled=True, device=APPLE
         ),

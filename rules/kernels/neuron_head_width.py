@@ -51,6 +51,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=TRAINIUM),),
-    fails=(example(n_heads=16, n_kv_heads=8, d_head=256, device=TRAINIUM),),
+    passes=lambda: (example(d_head=128, device=TRAINIUM),),
+    fails=lambda: (example(n_heads=16, n_kv_heads=8, d_head=256, device=TRAINIUM),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=AMD),),
-    fails=(example(d_model=2560, n_heads=32, d_head=80, device=AMD),),
+    passes=lambda: (example(d_head=128, device=AMD),),
+    fails=lambda: (example(d_model=2560, n_heads=32, d_head=80, device=AMD),),
 )

@@ -57,6 +57,6 @@ rule = Rule(
     requires=("parallel/heads-divide-by-ranks",),
     holds=holds,
     says=says,
-    passes=(_sparse(tensor_parallel=2),),
-    fails=(_sparse(tensor_parallel=4),),
+    passes=lambda: (_sparse(tensor_parallel=2),),
+    fails=lambda: (_sparse(tensor_parallel=4),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=1, device=example_device()),),
-    fails=(example(d_model=8192, n_heads=64, n_kv_heads=1, device=example_device()),),
+    passes=lambda: (example(n_kv_heads=1, device=example_device()),),
+    fails=lambda: (example(d_model=8192, n_heads=64, n_kv_heads=1, device=example_device()),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=TPU),),
-    fails=(example(n_heads=64, d_head=64, device=TPU),),
+    passes=lambda: (example(d_head=128, device=TPU),),
+    fails=lambda: (example(n_heads=64, d_head=64, device=TPU),),
 )

@@ -55,7 +55,7 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(
+    passes=lambda: (
         example(device=example_device()),
         example(
             n_heads=64,
@@ -65,5 +65,5 @@ rule = Rule(
             device=example_device(architecture="sm_90"),
         ),
     ),
-    fails=(example(d_head=128, v_head_dim=64, device=example_device()),),
+    fails=lambda: (example(d_head=128, v_head_dim=64, device=example_device()),),
 )

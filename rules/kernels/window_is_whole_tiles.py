@@ -55,6 +55,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(window=4096, full_every=6),),
-    fails=(example(window=2047, full_every=6),),
+    passes=lambda: (example(window=4096, full_every=6),),
+    fails=lambda: (example(window=2047, full_every=6),),
 )

@@ -22,7 +22,7 @@ at 002f10e0
 from __future__ import annotations
 
 from configurator.core.case import Case
-from configurator.core.cost import max_batch, memory
+from configurator.core.cost import fits, max_batch
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
@@ -31,7 +31,7 @@ from rules._devices import device, name, named
 
 
 def holds(case: Case) -> Truth:
-    return memory(case).fits
+    return fits(case)
 
 
 def says(case: Case) -> str:
@@ -49,6 +49,6 @@ rule = Rule(
     requires=("memory/one-sequence-fits",),
     holds=holds,
     says=says,
-    passes=(example(context=32768, batch=8, device=example_device()),),
-    fails=(example(context=32768, batch=64, device=example_device()),),
+    passes=lambda: (example(context=32768, batch=8, device=example_device()),),
+    fails=lambda: (example(context=32768, batch=64, device=example_device()),),
 )

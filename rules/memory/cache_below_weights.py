@@ -52,6 +52,6 @@ rule = Rule(
     applies=decodes,
     holds=holds,
     says=says,
-    passes=(example(context=32768),),
-    fails=(example(context=131072, batch=8),),
+    passes=lambda: (example(context=32768),),
+    fails=lambda: (example(context=131072, batch=8),),
 )

@@ -59,6 +59,6 @@ rule = Rule(
     masks=True,
     holds=holds,
     says=says,
-    passes=(example(kv_dtype="q8_0"), example(kv_dtype="q4_0", kv_lora_rank=512)),
-    fails=(example(d_model=2560, n_heads=32, d_head=80, kv_dtype="q8_0"),),
+    passes=lambda: (example(kv_dtype="q8_0"), example(kv_dtype="q4_0", kv_lora_rank=512)),
+    fails=lambda: (example(d_model=2560, n_heads=32, d_head=80, kv_dtype="q8_0"),),
 )

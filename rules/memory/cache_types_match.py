@@ -53,6 +53,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_dtype="q8_0"),),
-    fails=(example(kv_dtype="k=q8_0,v=q4_0"), example(kv_dtype="q5_1")),
+    passes=lambda: (example(kv_dtype="q8_0"),),
+    fails=lambda: (example(kv_dtype="k=q8_0,v=q4_0"), example(kv_dtype="q5_1")),
 )

@@ -61,6 +61,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(arch="encoder-decoder", source_len=4096, context=8192),),
-    fails=(example(arch="encoder-decoder", source_len=32768, context=2048),),
+    passes=lambda: (example(arch="encoder-decoder", source_len=4096, context=8192),),
+    fails=lambda: (example(arch="encoder-decoder", source_len=32768, context=2048),),
 )

@@ -61,6 +61,6 @@ rule = Rule(
     requires=("memory/weights-fit",),
     holds=holds,
     says=says,
-    passes=(example(context=65536, device=example_device()),),
-    fails=(example(context=262144, device=example_device()),),
+    passes=lambda: (example(context=65536, device=example_device()),),
+    fails=lambda: (example(context=262144, device=example_device()),),
 )

@@ -60,6 +60,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=8, context=131072), example(n_kv_heads=32, context=32768)),
-    fails=(example(n_kv_heads=32, context=131072),),
+    passes=lambda: (example(n_kv_heads=8, context=131072), example(n_kv_heads=32, context=32768)),
+    fails=lambda: (example(n_kv_heads=32, context=131072),),
 )

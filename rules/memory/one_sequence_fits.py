@@ -51,6 +51,6 @@ rule = Rule(
     requires=("memory/weights-fit",),
     holds=holds,
     says=says,
-    passes=(example(context=32768, device=example_device()),),
-    fails=(example(context=1048576, device=example_device()),),
+    passes=lambda: (example(context=32768, device=example_device()),),
+    fails=lambda: (example(context=1048576, device=example_device()),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     requires=("memory/one-sequence-fits",),
     holds=holds,
     says=says,
-    passes=(example(context=32768, device=example_device()),),
-    fails=(example(context=131072, device=example_device()),),
+    passes=lambda: (example(context=32768, device=example_device()),),
+    fails=lambda: (example(context=131072, device=example_device()),),
 )

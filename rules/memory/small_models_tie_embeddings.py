@@ -56,8 +56,8 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(),),
-    fails=(
+    passes=lambda: (example(),),
+    fails=lambda: (
         example(d_model=2048, n_heads=16, n_kv_heads=4, n_layers=16, d_ff=8192, vocab_size=128256),
     ),
 )

@@ -51,6 +51,6 @@ rule = Rule(
     applies=named,
     holds=holds,
     says=says,
-    passes=(example(device=example_device()),),
-    fails=(example(device=example_device(memory_bytes=12 * 2**30)),),
+    passes=lambda: (example(device=example_device()),),
+    fails=lambda: (example(device=example_device(memory_bytes=12 * 2**30)),),
 )

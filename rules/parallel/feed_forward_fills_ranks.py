@@ -59,6 +59,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_ff=14336, tensor_parallel=8),),
-    fails=(example(d_ff=11008, tensor_parallel=8), example(d_ff=10922)),
+    passes=lambda: (example(d_ff=14336, tensor_parallel=8),),
+    fails=lambda: (example(d_ff=11008, tensor_parallel=8), example(d_ff=10922)),
 )

@@ -50,6 +50,9 @@ rule = Rule(
     applies=several_ranks,
     holds=holds,
     says=says,
-    passes=(example(n_heads=32, tensor_parallel=8), example(kv_lora_rank=512, tensor_parallel=4)),
-    fails=(example(d_model=3584, n_heads=28, n_kv_heads=4, tensor_parallel=8),),
+    passes=lambda: (
+        example(n_heads=32, tensor_parallel=8),
+        example(kv_lora_rank=512, tensor_parallel=4),
+    ),
+    fails=lambda: (example(d_model=3584, n_heads=28, n_kv_heads=4, tensor_parallel=8),),
 )

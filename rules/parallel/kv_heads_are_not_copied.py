@@ -54,6 +54,6 @@ rule = Rule(
     requires=("parallel/kv-heads-fit-ranks",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=8, tensor_parallel=8),),
-    fails=(example(n_kv_heads=2, tensor_parallel=8),),
+    passes=lambda: (example(n_kv_heads=8, tensor_parallel=8),),
+    fails=lambda: (example(n_kv_heads=2, tensor_parallel=8),),
 )

@@ -60,9 +60,9 @@ rule = Rule(
     requires=("parallel/heads-divide-by-ranks", "shape/kv-heads-divide-heads"),
     holds=holds,
     says=says,
-    passes=(
+    passes=lambda: (
         example(n_kv_heads=8, tensor_parallel=4),
         example(n_kv_heads=4, tensor_parallel=8),
     ),
-    fails=(example(d_model=3072, n_heads=24, n_kv_heads=6, tensor_parallel=8),),
+    fails=lambda: (example(d_model=3072, n_heads=24, n_kv_heads=6, tensor_parallel=8),),
 )

@@ -71,6 +71,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(**HUGE, kv_lora_rank=512),),
-    fails=(example(**HUGE),),
+    passes=lambda: (example(**HUGE, kv_lora_rank=512),),
+    fails=lambda: (example(**HUGE),),
 )

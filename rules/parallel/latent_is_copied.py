@@ -58,6 +58,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, tensor_parallel=2),),
-    fails=(example(kv_lora_rank=512, tensor_parallel=8),),
+    passes=lambda: (example(kv_lora_rank=512, tensor_parallel=2),),
+    fails=lambda: (example(kv_lora_rank=512, tensor_parallel=8),),
 )

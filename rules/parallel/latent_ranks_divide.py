@@ -51,6 +51,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, q_lora_rank=1536, tensor_parallel=8),),
-    fails=(example(kv_lora_rank=512, q_lora_rank=1500, tensor_parallel=8),),
+    passes=lambda: (example(kv_lora_rank=512, q_lora_rank=1536, tensor_parallel=8),),
+    fails=lambda: (example(kv_lora_rank=512, q_lora_rank=1500, tensor_parallel=8),),
 )

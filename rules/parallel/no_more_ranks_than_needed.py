@@ -76,6 +76,6 @@ rule = Rule(
     requires=("parallel/ranks-fill-the-target", "memory/batch-fits"),
     holds=holds,
     says=says,
-    passes=(example(**BIG, device=example_device(count=4)),),
-    fails=(example(tensor_parallel=8, device=example_device(count=8)),),
+    passes=lambda: (example(**BIG, device=example_device(count=4)),),
+    fails=lambda: (example(tensor_parallel=8, device=example_device(count=8)),),
 )

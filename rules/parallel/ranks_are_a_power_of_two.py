@@ -46,6 +46,6 @@ rule = Rule(
     applies=several_ranks,
     holds=holds,
     says=says,
-    passes=(example(tensor_parallel=4),),
-    fails=(example(d_model=6144, n_heads=48, n_kv_heads=12, tensor_parallel=6),),
+    passes=lambda: (example(tensor_parallel=4),),
+    fails=lambda: (example(d_model=6144, n_heads=48, n_kv_heads=12, tensor_parallel=6),),
 )

@@ -48,8 +48,8 @@ rule = Rule(
     applies=named,
     holds=holds,
     says=says,
-    passes=(example(tensor_parallel=4, device=example_device(count=8)),),
-    fails=(
+    passes=lambda: (example(tensor_parallel=4, device=example_device(count=8)),),
+    fails=lambda: (
         example(tensor_parallel=8, device=example_device(count=4)),
         example(tensor_parallel=4, device=example_device(count=6)),
     ),

@@ -76,6 +76,6 @@ rule = Rule(
     requires=("parallel/ranks-fill-the-target",),
     holds=holds,
     says=says,
-    passes=(example(tensor_parallel=4, device=example_device(count=4)),),
-    fails=(example(tensor_parallel=4, device=CARDS),),
+    passes=lambda: (example(tensor_parallel=4, device=example_device(count=4)),),
+    fails=lambda: (example(tensor_parallel=4, device=CARDS),),
 )

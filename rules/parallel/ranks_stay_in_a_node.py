@@ -56,6 +56,8 @@ rule = Rule(
     requires=("parallel/ranks-fill-the-target",),
     holds=holds,
     says=says,
-    passes=(example(tensor_parallel=8, device=example_device(count=16, nodes=2)),),
-    fails=(example(n_kv_heads=16, tensor_parallel=16, device=example_device(count=16, nodes=2)),),
+    passes=lambda: (example(tensor_parallel=8, device=example_device(count=16, nodes=2)),),
+    fails=lambda: (
+        example(n_kv_heads=16, tensor_parallel=16, device=example_device(count=16, nodes=2)),
+    ),
 )

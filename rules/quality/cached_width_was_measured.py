@@ -50,6 +50,6 @@ rule = Rule(
     applies=is_grouped,
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=2),),
-    fails=(example(n_kv_heads=1),),
+    passes=lambda: (example(n_kv_heads=2),),
+    fails=lambda: (example(n_kv_heads=1),),
 )

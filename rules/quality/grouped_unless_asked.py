@@ -54,6 +54,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=8),),
-    fails=(example(n_kv_heads=32),),
+    passes=lambda: (example(n_kv_heads=8),),
+    fails=lambda: (example(n_kv_heads=32),),
 )

@@ -48,6 +48,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=2),),
-    fails=(example(d_model=8192, n_heads=64, n_kv_heads=2),),
+    passes=lambda: (example(n_kv_heads=2),),
+    fails=lambda: (example(d_model=8192, n_heads=64, n_kv_heads=2),),
 )

@@ -47,6 +47,6 @@ rule = Rule(
     applies=is_latent,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, n_heads=32),),
-    fails=(example(kv_lora_rank=512, d_model=5120, n_heads=40),),
+    passes=lambda: (example(kv_lora_rank=512, n_heads=32),),
+    fails=lambda: (example(kv_lora_rank=512, d_model=5120, n_heads=40),),
 )

@@ -64,6 +64,6 @@ rule = Rule(
     masks=True,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512),),
-    fails=(example(**SMALL),),
+    passes=lambda: (example(kv_lora_rank=512),),
+    fails=lambda: (example(**SMALL),),
 )

@@ -53,6 +53,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=2),),
-    fails=(example(n_kv_heads=1),),
+    passes=lambda: (example(n_kv_heads=2),),
+    fails=lambda: (example(n_kv_heads=1),),
 )

@@ -47,6 +47,6 @@ rule = Rule(
     applies=is_latent,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, qk_rope_head_dim=64),),
-    fails=(example(kv_lora_rank=512, qk_rope_head_dim=16),),
+    passes=lambda: (example(kv_lora_rank=512, qk_rope_head_dim=64),),
+    fails=lambda: (example(kv_lora_rank=512, qk_rope_head_dim=16),),
 )

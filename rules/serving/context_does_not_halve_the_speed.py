@@ -71,6 +71,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(context=8192, device=LAPTOP),),
-    fails=(example(context=131072, n_kv_heads=32, device=LAPTOP),),
+    passes=lambda: (example(context=8192, device=LAPTOP),),
+    fails=lambda: (example(context=131072, n_kv_heads=32, device=LAPTOP),),
 )

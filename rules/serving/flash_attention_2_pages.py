@@ -54,6 +54,6 @@ rule = Rule(
     requires=("serving/page-is-a-multiple-of-16",),
     holds=holds,
     says=says,
-    passes=(example(page_size=256, device=example_device()),),
-    fails=(example(page_size=16, device=example_device()),),
+    passes=lambda: (example(page_size=256, device=example_device()),),
+    fails=lambda: (example(page_size=16, device=example_device()),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, page_size=64, device=HOPPER),),
-    fails=(example(kv_lora_rank=512, page_size=16, device=HOPPER),),
+    passes=lambda: (example(kv_lora_rank=512, page_size=64, device=HOPPER),),
+    fails=lambda: (example(kv_lora_rank=512, page_size=16, device=HOPPER),),
 )

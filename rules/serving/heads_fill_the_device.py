@@ -65,6 +65,6 @@ rule = Rule(
     requires=("parallel/kv-heads-fit-ranks",),
     holds=holds,
     says=says,
-    passes=(example(batch=1, device=example_device()),),
-    fails=(example(batch=1, context=512, device=example_device()),),
+    passes=lambda: (example(batch=1, device=example_device()),),
+    fails=lambda: (example(batch=1, context=512, device=example_device()),),
 )

@@ -77,6 +77,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads", "parallel/kv-heads-fit-ranks"),
     holds=holds,
     says=says,
-    passes=(example(context=32768, batch=16, device=example_device()),),
-    fails=(example(context=2048, batch=1, device=example_device()),),
+    passes=lambda: (example(context=32768, batch=16, device=example_device()),),
+    fails=lambda: (example(context=2048, batch=1, device=example_device()),),
 )

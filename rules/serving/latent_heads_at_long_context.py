@@ -50,6 +50,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_model=7168, n_heads=64, kv_lora_rank=512, context=131072),),
-    fails=(example(d_model=7168, n_heads=128, kv_lora_rank=512, context=131072),),
+    passes=lambda: (example(d_model=7168, n_heads=64, kv_lora_rank=512, context=131072),),
+    fails=lambda: (example(d_model=7168, n_heads=128, kv_lora_rank=512, context=131072),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(kv_lora_rank=512, device=HOPPER),),
-    fails=(example(kv_lora_rank=512, kv_dtype="fp8", device=HOPPER),),
+    passes=lambda: (example(kv_lora_rank=512, device=HOPPER),),
+    fails=lambda: (example(kv_lora_rank=512, kv_dtype="fp8", device=HOPPER),),
 )

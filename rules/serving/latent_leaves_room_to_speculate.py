@@ -61,6 +61,6 @@ rule = Rule(
     requires=("parallel/heads-divide-by-ranks",),
     holds=holds,
     says=says,
-    passes=(example(n_heads=64, kv_lora_rank=512, device=HOPPER),),
-    fails=(example(n_heads=128, kv_lora_rank=512, device=HOPPER),),
+    passes=lambda: (example(n_heads=64, kv_lora_rank=512, device=HOPPER),),
+    fails=lambda: (example(n_heads=128, kv_lora_rank=512, device=HOPPER),),
 )

@@ -47,6 +47,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(page_size=16),),
-    fails=(example(page_size=24),),
+    passes=lambda: (example(page_size=16),),
+    fails=lambda: (example(page_size=24),),
 )

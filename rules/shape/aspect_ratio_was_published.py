@@ -64,7 +64,7 @@ rule = Rule(
     evidence=Evidence.WEAK,
     holds=holds,
     says=says,
-    passes=(
+    passes=lambda: (
         example(d_model=4096, n_layers=32),
         example(
             d_model=768,
@@ -77,7 +77,7 @@ rule = Rule(
             tied=True,
         ),
     ),
-    fails=(
+    fails=lambda: (
         example(d_model=4096, n_layers=128),
         example(d_model=8192, n_heads=64, n_layers=8, d_ff=28672),
     ),

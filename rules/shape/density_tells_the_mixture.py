@@ -56,11 +56,11 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(
+    passes=lambda: (
         example(),
         example(d_ff=1536, n_experts=128, experts_per_token=8),
     ),
-    fails=(
+    fails=lambda: (
         example(d_ff=131072),
         example(d_ff=1024, n_experts=8, experts_per_token=2),
     ),

@@ -53,6 +53,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(arch="encoder", n_kv_heads=32),),
-    fails=(example(arch="encoder", n_kv_heads=8),),
+    passes=lambda: (example(arch="encoder", n_kv_heads=32),),
+    fails=lambda: (example(arch="encoder", n_kv_heads=8),),
 )

@@ -58,6 +58,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_ff=14336), example(d_ff=11008)),
-    fails=(example(d_ff=32768), example(d_ff=4096)),
+    passes=lambda: (example(d_ff=14336), example(d_ff=11008)),
+    fails=lambda: (example(d_ff=32768), example(d_ff=4096)),
 )

@@ -48,8 +48,8 @@ rule = Rule(
     evidence=Evidence.MODERATE,
     holds=holds,
     says=says,
-    passes=(example(d_model=512, n_heads=16, n_kv_heads=16, d_head=32),),
-    fails=(
+    passes=lambda: (example(d_model=512, n_heads=16, n_kv_heads=16, d_head=32),),
+    fails=lambda: (
         example(d_model=512, n_heads=32, n_kv_heads=32, d_head=16),
         example(kv_lora_rank=128, qk_nope_head_dim=16, qk_rope_head_dim=8),
     ),

@@ -48,6 +48,6 @@ rule = Rule(
     applies=is_grouped,
     holds=holds,
     says=says,
-    passes=(example(n_heads=16, n_kv_heads=4, d_head=256),),
-    fails=(example(n_heads=8, n_kv_heads=2, d_head=512),),
+    passes=lambda: (example(n_heads=16, n_kv_heads=4, d_head=256),),
+    fails=lambda: (example(n_heads=8, n_kv_heads=2, d_head=512),),
 )

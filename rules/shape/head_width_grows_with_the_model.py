@@ -54,6 +54,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_model=2048, n_heads=16, n_kv_heads=4, d_head=128),),
-    fails=(example(d_model=4096, n_heads=64, n_kv_heads=8, d_head=64),),
+    passes=lambda: (example(d_model=2048, n_heads=16, n_kv_heads=4, d_head=128),),
+    fails=lambda: (example(d_model=4096, n_heads=64, n_kv_heads=8, d_head=64),),
 )

@@ -53,6 +53,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128), example(n_heads=64, d_head=64)),
-    fails=(example(d_model=2560, n_heads=32, n_kv_heads=32, d_head=80),),
+    passes=lambda: (example(d_head=128), example(n_heads=64, d_head=64)),
+    fails=lambda: (example(d_model=2560, n_heads=32, n_kv_heads=32, d_head=80),),
 )

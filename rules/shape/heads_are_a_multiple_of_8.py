@@ -55,6 +55,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(n_heads=32),),
-    fails=(example(d_model=3584, n_heads=28, n_kv_heads=4),),
+    passes=lambda: (example(n_heads=32),),
+    fails=lambda: (example(d_model=3584, n_heads=28, n_kv_heads=4),),
 )

@@ -57,6 +57,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_model=4096, n_heads=32, d_head=128),),
-    fails=(example(d_model=2880, n_heads=64, d_head=64),),
+    passes=lambda: (example(d_model=4096, n_heads=32, d_head=128),),
+    fails=lambda: (example(d_model=2880, n_heads=64, d_head=64),),
 )

@@ -55,6 +55,6 @@ rule = Rule(
     requires=("shape/kv-heads-divide-heads",),
     holds=holds,
     says=says,
-    passes=(example(n_kv_heads=4),),
-    fails=(example(d_model=5120, n_heads=40, n_kv_heads=10),),
+    passes=lambda: (example(n_kv_heads=4),),
+    fails=lambda: (example(d_model=5120, n_heads=40, n_kv_heads=10),),
 )

@@ -50,6 +50,6 @@ rule = Rule(
     applies=is_grouped,
     holds=holds,
     says=says,
-    passes=(example(n_heads=32, n_kv_heads=8), example(n_heads=32, n_kv_heads=32)),
-    fails=(example(n_heads=32, n_kv_heads=5), example(n_heads=8, n_kv_heads=16)),
+    passes=lambda: (example(n_heads=32, n_kv_heads=8), example(n_heads=32, n_kv_heads=32)),
+    fails=lambda: (example(n_heads=32, n_kv_heads=5), example(n_heads=8, n_kv_heads=16)),
 )

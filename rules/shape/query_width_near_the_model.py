@@ -56,6 +56,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_model=2560, n_heads=32, allow_decoupled=True),),
-    fails=(example(d_model=4096, n_heads=16, allow_decoupled=True),),
+    passes=lambda: (example(d_model=2560, n_heads=32, allow_decoupled=True),),
+    fails=lambda: (example(d_model=4096, n_heads=16, allow_decoupled=True),),
 )

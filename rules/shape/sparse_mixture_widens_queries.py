@@ -57,7 +57,7 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(
+    passes=lambda: (
         example(
             d_model=2048,
             n_heads=32,
@@ -69,7 +69,7 @@ rule = Rule(
             allow_decoupled=True,
         ),
     ),
-    fails=(
+    fails=lambda: (
         example(
             d_model=2048,
             n_heads=16,

@@ -48,6 +48,6 @@ rule = Rule(
     evidence=Evidence.MODERATE,
     holds=holds,
     says=says,
-    passes=(example(vocab_size=50304),),
-    fails=(example(vocab_size=50257),),
+    passes=lambda: (example(vocab_size=50304),),
+    fails=lambda: (example(vocab_size=50257),),
 )

@@ -56,6 +56,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(bias="none"),),
-    fails=(example(bias="qkv"),),
+    passes=lambda: (example(bias="none"),),
+    fails=lambda: (example(bias="qkv"),),
 )

@@ -54,6 +54,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(d_ff=11008),),
-    fails=(example(d_ff=10922),),
+    passes=lambda: (example(d_ff=11008),),
+    fails=lambda: (example(d_ff=10922),),
 )

@@ -55,6 +55,6 @@ rule = Rule(
     requires=("shape/head-width-at-most-256",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=CARD),),
-    fails=(example(n_heads=16, n_kv_heads=8, d_head=256, device=CARD),),
+    passes=lambda: (example(d_head=128, device=CARD),),
+    fails=lambda: (example(n_heads=16, n_kv_heads=8, d_head=256, device=CARD),),
 )

@@ -46,6 +46,6 @@ rule = Rule(
     applies=is_grouped,
     holds=holds,
     says=says,
-    passes=(example(d_head=128),),
-    fails=(example(d_model=2560, n_heads=32, d_head=80),),
+    passes=lambda: (example(d_head=128),),
+    fails=lambda: (example(d_model=2560, n_heads=32, d_head=80),),
 )

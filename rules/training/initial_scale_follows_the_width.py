@@ -57,6 +57,6 @@ rule = Rule(
     evidence=Evidence.CONVENTION,
     holds=holds,
     says=says,
-    passes=(example(d_model=2048, n_heads=16, n_kv_heads=4),),
-    fails=(example(d_model=8192, n_heads=64, n_layers=80),),
+    passes=lambda: (example(d_model=2048, n_heads=16, n_kv_heads=4),),
+    fails=lambda: (example(d_model=8192, n_heads=64, n_layers=80),),
 )

@@ -50,6 +50,6 @@ rule = Rule(
     applies=is_latent,
     holds=holds,
     says=says,
-    passes=(example(d_model=2048, n_heads=16, kv_lora_rank=512),),
-    fails=(example(d_model=7168, n_heads=64, kv_lora_rank=512),),
+    passes=lambda: (example(d_model=2048, n_heads=16, kv_lora_rank=512),),
+    fails=lambda: (example(d_model=7168, n_heads=64, kv_lora_rank=512),),
 )

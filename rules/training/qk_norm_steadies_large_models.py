@@ -52,6 +52,6 @@ rule = Rule(
     applies=applies,
     holds=holds,
     says=says,
-    passes=(example(qk_norm=True),),
-    fails=(example(qk_norm=False),),
+    passes=lambda: (example(qk_norm=True),),
+    fails=lambda: (example(qk_norm=False),),
 )

@@ -59,6 +59,6 @@ rule = Rule(
     requires=("shape/head-width-at-least-32",),
     holds=holds,
     says=says,
-    passes=(example(d_head=128, device=HOPPER),),
-    fails=(example(n_heads=64, d_head=64, device=HOPPER),),
+    passes=lambda: (example(d_head=128, device=HOPPER),),
+    fails=lambda: (example(n_heads=64, d_head=64, device=HOPPER),),
 )

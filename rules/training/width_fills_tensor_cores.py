@@ -45,6 +45,6 @@ rule = Rule(
     evidence=Evidence.STRONG,
     holds=holds,
     says=says,
-    passes=(example(d_model=4096),),
-    fails=(example(d_model=1000, n_heads=10, n_kv_heads=10, d_head=100),),
+    passes=lambda: (example(d_model=4096),),
+    fails=lambda: (example(d_model=1000, n_heads=10, n_kv_heads=10, d_head=100),),
 )
