@@ -27,7 +27,8 @@ class Machine:
     """One device as the latency forms see it.
 
     ``group`` is ``nvidia`` or ``intel`` (timed classes) or ``other``; ``peak`` is NaN where no
-    16-bit rate is known, and so is every time then. ``cache_share`` is what of the last-level cache holds a working set.
+    16-bit rate is known, and so is every time then. ``cache_share`` is what of the last-level
+    cache holds a working set.
     """
 
     group: str
