@@ -28,7 +28,8 @@ _IDLE = re.compile(
     r"pad_|sep_|block_size|kernels|mambapy|associative|use_mem|pretraining_tp|logits|position_ids"
 )
 _WORDS = re.compile(r"act|type|pattern|proj|rank|head")
-_KEEP = ("vision_feature_layer", "mm_tokens_per_image", "model_max_length", "type_vocab_size")
+_KEEP = ("attention_chunk_size", "qk_rope_head_dim", "vision_feature_layer",
+         "mm_tokens_per_image", "model_max_length", "type_vocab_size")  # fmt: skip
 
 
 def made() -> dict[str, Any]:

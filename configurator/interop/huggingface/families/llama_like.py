@@ -13,9 +13,14 @@ from configurator.interop.huggingface.rules import (
     picks,
     tail_windows,
 )
-from configurator.interop.huggingface.scopes import FULL, WINDOW, window_size
+from configurator.interop.huggingface.scopes import FULL, WINDOW, every, window_size
 
 __all__ = ["FAMILIES"]
+
+
+def _every_fourth(config: Config, n: int) -> list[str]:
+    """OLMo 3's class reads no period: three windowed layers, then a full one."""
+    return every(4, n) if window_size(config) else [FULL] * n
 
 
 def _where_no_positions(config: Config, n: int) -> list[str]:
@@ -54,7 +59,7 @@ FAMILIES = {
     "granite": Family(mlp_bias=flagged("mlp_bias")),
     "olmo": Family(norm="none"),
     "olmo2": Family(qk_norm="width"),
-    "olmo3": Family(qk_norm="width", pattern=full_every("", 4)),
+    "olmo3": Family(qk_norm="width", pattern=_every_fourth),
     "cohere": Family(norm="bare", norms=1, qk_norm=picks("use_qk_norm", "heads", "none"),
                      tied=True),
     "cohere2": Family(norm="bare", norms=1, tied=True,
