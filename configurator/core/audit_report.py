@@ -77,7 +77,7 @@ class Audit:
     params_total: int | None
     params_active_per_token: int | None
     params_without_embedding: int | None
-    attention_params_total: int
+    attention_params_total: int | None
     attention_params_per_layer: Any
     qkv_width: Any
     decode_flops_per_cached_token_per_layer: Any

@@ -145,7 +145,7 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
         params_total=params,
         params_active_per_token=int(active_params(shape)) if params is not None else None,
         params_without_embedding=None if params is None else params - int(shape.embedding_params),
-        attention_params_total=sum(per_layer),
+        attention_params_total=sum(per_layer) if per_layer or params is not None else None,
         attention_params_per_layer=same_or_list(per_layer),
         qkv_width=qkv_width(attentions),
         decode_flops_per_cached_token_per_layer=decode_flops_per_cached_token(main),
@@ -163,7 +163,7 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
         warnings=tuple(dict.fromkeys(warnings)),
         vision_tower_heads=_tower_heads(reading, "vision"),
         audio_tower_heads=_tower_heads(reading, "audio"),
-        rules=rule_reports(case),
+        rules=rule_reports(case, params_known=reading.params_known),
         case=case,
     )
 
