@@ -34,7 +34,7 @@ __all__ = [
 
 def params_total(shape: ModelShape) -> Count:
     """All weights, tied ones once; no buffers, no extra prediction layers."""
-    return once(shape, lambda: _params_total(shape))
+    return once(shape, "params", lambda: _params_total(shape))
 
 
 def _params_total(shape: ModelShape) -> Count:
@@ -119,7 +119,8 @@ def _sequence_bytes(case: Case, ranks: Count) -> Count:
 
 def sequence_bytes_per_rank(case: Case) -> Count:
     """The cache one rank holds for one sequence at the workload's context."""
-    return _sequence_bytes(case, case.workload.tensor_parallel)
+    ranks = case.workload.tensor_parallel
+    return once(case, "sequence", lambda: _sequence_bytes(case, ranks))
 
 
 def cache_bytes(case: Case) -> Count:
@@ -226,8 +227,8 @@ def room_per_device(case: Case, split: tuple[Count, Count] | None = None) -> Cou
     """
     if case.device is None:
         raise ValueError("room for a cache needs a device")
-    weights = weights_bytes_per_device(case, split)
-    return case.device.memory_bytes - _reserve_per_device(case) - weights
+    free = case.device.memory_bytes - _reserve_per_device(case)
+    return once(case, "room", lambda: free - weights_bytes_per_device(case, split))
 
 
 def cache_budget_per_device(case: Case) -> Count:

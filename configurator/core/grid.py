@@ -37,9 +37,12 @@ def pieces(case: Any, most: int) -> Iterator[tuple[Any, Any]]:
         yield ..., case
         return
     np.empty(_KEPT_BYTES, np.uint8)
+    cut = _cutter(case, shape)
+    if cut is None:
+        raise ValueError("a grid without columns along its first axis")
     for start in range(0, shape[0], each):
         rows = slice(start, start + each)
-        yield rows, _cut(case, rows, shape)
+        yield rows, cut(rows)
 
 
 def by_pieces(case: Any, most: int, of: Callable[[Any], Any]) -> Any:
@@ -73,17 +76,18 @@ def _columns(value: Any) -> Iterator[np.ndarray]:
             yield from _columns(getattr(value, name))
 
 
-def _cut(value: Any, rows: slice, shape: tuple[int, ...]) -> Any:
-    """``value`` with every column that runs along the first axis cut to ``rows``."""
+def _cutter(value: Any, shape: tuple[int, ...]) -> Callable[[slice], Any] | None:
+    """What cuts ``value`` to rows of the first axis; None where nothing in it runs along that."""
     if isinstance(value, np.ndarray):
-        return value[rows] if value.ndim == len(shape) and len(value) == shape[0] else value
+        along = value.ndim == len(shape) and len(value) == shape[0]
+        return value.__getitem__ if along else None
     if isinstance(value, tuple):
-        items = tuple(_cut(item, rows, shape) for item in value)
-        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    changed = {}
-    for name in _names(value):
-        old = getattr(value, name)
-        new = _cut(old, rows, shape)
-        if new is not old:
-            changed[name] = new
-    return replace(value, **changed) if changed else value
+        items = [(item, _cutter(item, shape)) for item in value]
+        if not any(cut for _, cut in items):
+            return None
+        return lambda rows: tuple(cut(rows) if cut else item for item, cut in items)
+    cuts = {name: _cutter(getattr(value, name), shape) for name in _names(value)}
+    changed = {name: cut for name, cut in cuts.items() if cut}
+    if not changed:
+        return None
+    return lambda rows: replace(value, **{name: cut(rows) for name, cut in changed.items()})

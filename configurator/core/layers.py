@@ -128,12 +128,14 @@ class FeedForward:
 
 
 # By identity, since columns have no hash; the owner is kept too, so that it stays alive.
-_known: ContextVar[dict[int, tuple[object, Count]] | None] = ContextVar("_known", default=None)
+_known: ContextVar[dict[tuple[int, str], tuple[object, Count]] | None] = ContextVar(
+    "_known", default=None
+)
 
 
 @contextmanager
 def counted_once() -> Iterator[None]:
-    """Inside, the weights of a group and of a model are counted once for all who ask.
+    """Inside, weights, a sequence's cache and the room for it are counted once for all who ask.
 
     Many rules ask for the same sums. Nobody may write into the columns meanwhile.
     """
@@ -144,14 +146,15 @@ def counted_once() -> Iterator[None]:
         _known.reset(before)
 
 
-def once(owner: object, count: Callable[[], Count]) -> Count:
-    """What ``count()`` says of ``owner``, remembered inside :func:`counted_once`."""
+def once(owner: object, what: str, count: Callable[[], Count]) -> Count:
+    """``what`` of ``owner`` is ``count()``; remembered inside :func:`counted_once`."""
     known = _known.get()
     if known is None:
         return count()
-    if id(owner) not in known:
-        known[id(owner)] = owner, count()
-    return known[id(owner)][1]
+    key = id(owner), what
+    if key not in known:
+        known[key] = owner, count()
+    return known[key][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,7 @@ class LayerGroup:
 
     def layer_params(self) -> Count:
         """Weights of one layer."""
-        return once(self, self._layer_params)
+        return once(self, "layer", self._layer_params)
 
     def _layer_params(self) -> Count:
         if not self.weights:
