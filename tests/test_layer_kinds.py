@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from configurator.core.errors import UsageError
 from configurator.interop.audit import audit
 from configurator.interop.huggingface import read_shape
 
@@ -88,3 +89,22 @@ def test_an_older_name_of_a_hybrid_is_the_same_model(model_type: str) -> None:
     sizes = {**SIZES, "num_hidden_layers": 16, "num_local_experts": 4, "num_experts_per_tok": 2}
     found = audit({"model_type": model_type, **sizes, "attn_type_list": ([0] * 7 + [1]) * 2})
     assert found.kv_layers == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"model_type": "mpt", "n_heads": 32, "d_model": 2048, "n_layers": 2, "vocab_size": 10,
+          "attn_config": {"kv_n_heads": 7}}, "attn_config.kv_n_heads 7"),
+        ({"model_type": "dbrx", "n_heads": 48, "d_model": 6144, "n_layers": 2, "vocab_size": 10,
+          "attn_config": {"kv_n_heads": 5}, "ffn_config": {"ffn_hidden_size": 10}},
+         "attn_config.kv_n_heads 5"),
+        ({"model_type": "deci", "num_attention_heads": 32, "hidden_size": 4096, "vocab_size": 10,
+          "num_hidden_layers": 2, "num_key_value_heads_per_layer": [4, 3]},
+         "num_key_value_heads_per_layer[1] 3"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_key_that_holds_the_kv_heads(values: dict[str, Any], key: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        audit(values)
+    assert key in str(caught.value)

@@ -68,14 +68,17 @@ def head_width(config: Config, family: Family, heads: int) -> int:
     return width // heads
 
 
-def check_heads(config: Config, heads: int, kv_heads: int) -> None:
-    """Refuse KV heads that do not divide the query heads, naming both and the counts that do."""
-    q, kv = config.key("num_attention_heads"), config.key("num_key_value_heads")
+def check_heads(config: Config, heads: int, kv_heads: int, kv_key: str = "") -> None:
+    """Refuse KV heads that do not divide the query heads, naming both and the counts that do.
+
+    ``kv_key`` names the key that holds the KV heads where it is not one of the usual ones.
+    """
+    q, kv = config.key("num_attention_heads"), kv_key or config.key("num_key_value_heads")
     if kv_heads <= heads and heads % kv_heads == 0:
         return
     divisors = [n for n in range(1, heads + 1) if heads % n == 0]
     listed = ", ".join(map(str, divisors[:24]))
-    if not config.has("num_key_value_heads") and config.model_type:
+    if not kv_key and not config.has("num_key_value_heads") and config.model_type:
         kv = f"{kv} (not in the file; the default of {config.model_type} is)"
     if kv_heads > heads:
         raise UsageError(
@@ -95,6 +98,7 @@ def grouped(
     *,
     heads: int | None = None,
     kv_heads: int | None = None,
+    kv_key: str = "",
     d_head: int | None = None,
     v_head_dim: int = 0,
     d_source: int = 0,
@@ -109,7 +113,7 @@ def grouped(
     width = d_model or config.count("hidden_size")
     heads = heads or heads_of(config, layer)
     kv_heads = kv_heads or kv_heads_of(config, family, layer, heads)
-    check_heads(config, heads, kv_heads)
+    check_heads(config, heads, kv_heads, kv_key)
     d_head = d_head or head_width(config, family, heads)
     norm = resolve(family.qk_norm, config) if qk_norm is None else qk_norm
     gate = resolve(family.gate, config)

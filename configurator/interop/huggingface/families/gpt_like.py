@@ -50,7 +50,8 @@ def _mpt_attention(config: Config, family: Family, i: int, kind: str) -> Attenti
     if inner is not None:
         multi_query = inner.text("attn_type", "multihead_attention") == "multiquery_attention"
         kv = inner.maybe("kv_n_heads") or (1 if multi_query else heads)
-    return grouped(config, family, i, heads=heads, kv_heads=kv)
+    key = inner.key("kv_n_heads") if inner is not None else ""
+    return grouped(config, family, i, heads=heads, kv_heads=kv, kv_key=key)
 
 
 def _opt_extra(config: Config) -> int:

@@ -28,7 +28,8 @@ def _dbrx_attention(config: Config, family: Family, i: int, kind: str) -> Attent
     """The flat ``num_key_value_heads`` of the class is 1 and plays no part."""
     inner = config.section("attn_config")
     kv = (inner.maybe("kv_n_heads") if inner is not None else None) or 1
-    return grouped(config, family, i, kv_heads=kv)
+    key = inner.key("kv_n_heads") if inner is not None else ""
+    return grouped(config, family, i, kv_heads=kv, kv_key=key)
 
 
 def _dbrx_feed_forward(config: Config, family: Family, i: int) -> FeedForward:

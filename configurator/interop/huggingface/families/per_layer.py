@@ -127,7 +127,8 @@ def _openelm_feed_forward(config: Config, family: Family, i: int) -> FeedForward
 def _deci(config: Config, family: Family, i: int, kind: str) -> Attention:
     n = config.count("num_hidden_layers")
     keys = config.per_layer("num_key_value_heads_per_layer", n)
-    return grouped(config, family, i, kv_heads=keys[i] if keys else None)
+    name = config.named(f"num_key_value_heads_per_layer[{i}]") if keys else ""
+    return grouped(config, family, i, kv_heads=keys[i] if keys else None, kv_key=name)
 
 
 FAMILIES = {
