@@ -1,4 +1,4 @@
-"""What would change the answer: where projection or KV heads flip, and how far that is."""
+"""What would change the answer: where projection or heads flip, and how far that is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from configurator.search import PROJECTIONS, Table, revisit
 __all__ = ["sensitivity"]
 
 _REACH = 6  # doublings looked at in each direction
-Choice = tuple[str, int, str]
+Choice = tuple[str, int, int, str]
 
 
 def choice(table: Table, frame: Frame, workload: Workload, device: Device | None) -> Choice:
-    """Projection, KV heads and what it takes to fit, at one workload."""
+    """Projection, KV heads, head width and what it takes to fit, at one workload."""
     there = revisit(table, workload, device)
     best = decide(there, principles(frame, workload, device))
     kind = PROJECTIONS[int(there.projection[best])]
@@ -28,8 +28,8 @@ def choice(table: Table, frame: Frame, workload: Workload, device: Device | None
     elif there.device_bytes[best] <= there.light_room_bytes[best]:
         needs = ", with weights in 8 bits"
     else:
-        return "nothing fits", 0, ""
-    return kind, int(there.n_kv_heads[best]), needs
+        return "nothing fits", 0, 0, ""
+    return kind, int(there.n_kv_heads[best]), int(there.d_head[best]), needs
 
 
 def sensitivity(
@@ -81,7 +81,7 @@ def _both_ways(
             continue
         flip = _first_flip(asked, direction, least, most, here, at)
         reach = asked * 2**_REACH if direction == "up" else max(asked >> _REACH, least)
-        rows.append(_said(name, asked, direction, flip, min(reach, most)))
+        rows.append(_said(name, asked, direction, flip, here, min(reach, most)))
     return rows
 
 
@@ -109,14 +109,22 @@ def _first_flip(
     return other, there
 
 
-def _words(choice: Choice) -> str:
-    kind, kv, needs = choice
+def _words(choice: Choice, here: Choice) -> str:
+    """The answer there; its head width only where that is another one than here."""
+    kind, kv, width, needs = choice
     name = f"{kind} with {kv} KV heads" if kind == "GQA" else kind
+    if width and here[2] and width != here[2]:
+        name += f" of {width}" if kind == "GQA" else f" with heads of {width}"
     return f"{name}{needs}"
 
 
 def _said(
-    name: str, asked: int, direction: str, flip: tuple[int, Choice] | None, reach: int
+    name: str,
+    asked: int,
+    direction: str,
+    flip: tuple[int, Choice] | None,
+    here: Choice,
+    reach: int,
 ) -> Sensitivity:
     show = format_bytes if name == "memory" else "{:,}".format
     if flip is None:
@@ -130,15 +138,15 @@ def _said(
             message=f"{name} {direction} to {show(reach)}: the answer stays",
         )
     value, there = flip
-    factor = value / asked
+    factor, to = value / asked, _words(there, here)
     return Sensitivity(
         input=name,
         asked=asked,
         direction=direction,
         flips_at=value,
         factor=factor,
-        to=_words(there),
-        message=f"{name} from {show(asked)} to {show(value)} ({factor:.3g}x): {_words(there)}",
+        to=to,
+        message=f"{name} from {show(asked)} to {show(value)} ({factor:.3g}x): {to}",
     )
 
 
@@ -150,7 +158,7 @@ def _ranks(asked: int, devices: int, here: Choice, at: Callable[[int], Choice]) 
         there = at(ranks)
         if there != here:
             way = "up" if ranks > asked else "down"
-            return _said("tensor_parallel", asked, way, (ranks, there), devices)
+            return _said("tensor_parallel", asked, way, (ranks, there), here, devices)
     return Sensitivity(
         input="tensor_parallel",
         asked=asked,

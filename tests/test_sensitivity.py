@@ -11,10 +11,12 @@ CARD = {"params": "7B", "context": "64k", "target": "rtx-4090", "d_model": 4096,
 NODE = {"params": "70B", "context": "32k", "target": "8xh100-sxm", "d_model": 8192, "n_layers": 80}
 
 
-def words(report):
-    """The answer as a sensitivity names it."""
+def words(report, width=128):
+    """The answer as a sensitivity names it: its head width where that is not ``width``."""
     r = report.recommendation
     name = f"GQA with {r.n_kv_heads} KV heads" if r.projection == "GQA" else r.projection
+    if r.d_head != width:
+        name += f" of {r.d_head}" if r.projection == "GQA" else f" with heads of {r.d_head}"
     return name if report.fits else f"{name}, not as asked"
 
 
@@ -72,11 +74,28 @@ def test_context_and_memory_flip_where_the_arithmetic_says():
 
 def test_where_the_answer_is_said_to_stay_it_does():
     found = told(ask(**NODE))
-    s = found["context", "up"]
+    s = found["context", "down"]
     assert s.flips_at is None
     assert "the answer stays" in s.message
     for factor in (2, 8, 64):
-        assert words(ask(**{**NODE, "context": 32_768 * factor})) == words(ask(**NODE))
+        assert words(ask(**{**NODE, "context": 32_768 // factor})) == words(ask(**NODE))
+
+
+def test_a_flip_of_the_head_width_is_found_and_what_lies_between_is_not_skipped():
+    """70B on 8 devices: 11 sequences fit, 12 do not as asked, 16 do with heads of 64.
+
+    With heads of one width counted as heads of the other, 12 to 15 were said to stay.
+    """
+    node = {"params": "70B", "context": "128k", "target": "8xh100-sxm"}
+    report = ask(**node)
+    flip = told(report)["batch", "up"]
+    assert report.cache.max_batch == 11
+    assert flip.flips_at == 12
+    assert "weights in 8 bits" in flip.to
+    assert not ask(**node, batch=12).fits
+    wide = told(report)["context", "up"]
+    assert wide.flips_at == pytest.approx(report.cache.max_context, rel=0.01)
+    assert "of 64" in words(ask(**{**node, "context": 2**21}))
 
 
 def test_tensor_parallelism_is_asked_only_of_several_devices():
