@@ -159,7 +159,7 @@ def latency_report(case: Case) -> LatencyReport:
     if not decodes:
         regime = "an encoder has no decode step: all of it is prefill"
     elif 1 < case.attention.kv_heads <= ranks:
-        regime += f", but fewer than {case.attention.kv_heads} would be copied on {ranks} ranks"
+        regime += f"; fewer than {case.attention.kv_heads} would be copied on {ranks} ranks"
     return LatencyReport(
         decode_s=_known(s.decode_s) if decodes else None,
         prefill_s=_known(s.prefill_s),

@@ -59,10 +59,10 @@ def remedies(case: Case) -> tuple[str, ...]:
     short: list[str] = []
     for text, changed in tries:
         if fits(changed):
-            found.append(f"{text} fits: {format_bytes(cost.cache_bytes(changed))} of cache")
+            found.append(f"with {text} it fits: {format_bytes(cost.cache_bytes(changed))} of cache")
         elif cost.max_context(changed) > max(longest, 0):
             reach = cost.max_context(changed)
-            short.append(f"{text} reaches {reach:,} tokens, not {work.context:,}")
+            short.append(f"with {text} it reaches {reach:,} tokens, not {work.context:,}")
     devices = case.device.count
     for factor in (2, 4, 8, 16, 32):
         bigger = replace(case.device, count=devices * factor)
@@ -73,7 +73,21 @@ def remedies(case: Case) -> tuple[str, ...]:
             found.append(f"{devices * factor} devices with --tensor-parallel "
                          f"{wide.tensor_parallel} fit")  # fmt: skip
             break
-    return tuple(found + short)
+    return tuple(found + short) or (_far_too_large(case),)
+
+
+def _far_too_large(case: Case) -> str:
+    """What to say where no single remedy helps: how many devices hold the bytes, at least."""
+    m = cost.memory(case)
+    needed = m.weights_bytes + m.cache_bytes
+    each = (m.capacity_bytes - m.reserve_bytes) // (case.device.count if case.device else 1)
+    held = f"weights{' and cache' if m.cache_bytes else ''} take {format_bytes(needed)}"
+    if each <= 0:
+        return f"{held}, and one device has no room beside its reserve; take a larger device"
+    return (
+        f"{held}, one device has room for {format_bytes(each)}: {-(-needed // each):,} of them at "
+        "least, larger ones, or fewer parameters; no other type of weights or cache is enough"
+    )
 
 
 def _windowed(case: Case, window: int, full_every: int) -> Case:

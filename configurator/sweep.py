@@ -68,7 +68,9 @@ class Sweep:
 
 def _whole(text: str, what: str) -> int:
     if not re.fullmatch(r"\s*\d{1,7}\s*", text) or not int(text):
-        raise UsageError(f"{what} {text[:40]!r} is not a whole number above 0; write 8 or 1..64")
+        raise UsageError(
+            f"{what} {text[:40]!r} is not a whole number from 1 to 9,999,999; write 8 or 1..64"
+        )
     return int(text)
 
 

@@ -67,7 +67,7 @@ def test_lighter_weights_are_preferred_to_heads_nobody_measured():
     assert (report.recommendation.projection, report.recommendation.n_kv_heads) == ("GQA", 8)
     assert not report.fits
     assert any("8 bits" in text for text in report.why)
-    assert any("--weight-dtype int8 fits" in text for text in report.remedies)
+    assert any("with --weight-dtype int8 it fits" in text for text in report.remedies)
     assert any("fits as it is" in text for text in report.remedies)
     assert ask(**question, target="h100-sxm", weight_dtype="int8").fits
     assert ask(**question, target="h100-sxm", priority="memory").fits

@@ -122,7 +122,7 @@ def test_a_million_tokens_on_one_rtx_4090_does_not_fit_and_says_what_would():
 def test_what_a_remedy_promises_holds():
     report = ask(params="7B", context="128k", target="h100-sxm", projection="mha")
     assert report.fits is False
-    assert any("--kv-dtype fp8 fits" in text for text in report.remedies)
+    assert any("with --kv-dtype fp8 it fits" in text for text in report.remedies)
     fp8 = ask(params="7B", context="128k", target="h100-sxm", projection="mha", kv_dtype="fp8")
     assert fp8.fits is True
     reach = next(t for t in report.remedies if t.startswith("a context of"))

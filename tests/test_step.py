@@ -190,6 +190,14 @@ def test_bound_and_regime_follow_the_largest_term():
     small = step(published("llama-3.1-8b", "h100-sxm", context=1024))
     assert small.bound == "weights"
     assert "change memory, not speed" in small.regime
+    # Halving a share of 10 to 20 % saves less than a pair of predictions tells apart.
+    between = step(published("llama-3.1-8b", "h100-sxm", context=24576))
+    assert (
+        0.1
+        < 1 - step(published("llama-3.1-8b", "h100-sxm", context=1)).decode_s / (between.decode_s)
+        < 0.2
+    )
+    assert "change memory more than speed" in between.regime
     large = step(published("llama-3.1-8b", "h100-sxm", context=32768, batch=32))
     assert large.bound == "attention"
     assert "change its speed" in large.regime

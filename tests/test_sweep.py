@@ -44,7 +44,7 @@ def test_axes_are_read(text, values):
         ("depth=1..2", "context, batch, params, target"),
         ("context=8k..4k", "smaller end first"),
         ("context=1k..2k:1", "from 2 to"),
-        ("batch=0..4", "whole number above 0"),
+        ("batch=0..4", "whole number from 1"),
         ("target=a..b", "list, not a range"),
     ],
 )

@@ -193,7 +193,7 @@ def _difference(table: Mapping[str, Any], asked: Mapping[str, int]) -> str:
         elif key in ("d_model", "d_head"):
             said.append(f"{word} {have:,} against {want:,}")
         else:
-            said.append(f"{have:,} {word} against {want:,}")
+            said.append(f"{have:,} {word if have > 1 else word.removesuffix('s')} against {want:,}")
     if table["projection"] == "MLA" and "n_kv_heads" in asked:
         said.append("MLA")
     return "; ".join(said) or "the same figures"

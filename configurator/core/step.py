@@ -72,12 +72,19 @@ def _bound(p: StepParts) -> str:
     return max(terms, key=lambda name: float(terms[name]))
 
 
-def _regime(bound: str, share: float) -> str:
+def _regime(bound: str, share: float, floor: float) -> str:
+    """What KV heads change, by the shares of a step that read the cache and that no byte changes.
+
+    Halving the heads saves half of ``share`` at most, and a pair of predictions tells 10 % apart.
+    """
     if bound == "unknown":
         return "the device lacks a rate that the prediction needs"
+    said = f"reading the cache is {share:.0%} of a step"
     if share < 0.1:
-        return f"reading the cache is {share:.0%} of a step: KV heads change memory, not speed"
-    return f"reading the cache is {share:.0%} of a step: KV heads change its speed"
+        return f"{said}: KV heads change memory, not speed"
+    if share < 0.2 or floor > share:
+        return f"{said}: KV heads change memory more than speed"
+    return f"{said}: KV heads change its speed"
 
 
 def _interval(case: Case, device: Device, attention_share: float) -> Interval:
@@ -116,13 +123,14 @@ def step(case: Case) -> Step:
     device = _device(case)
     decode, prefill = decode_step(case, device), prefill_step(case, device)
     which, total = _bound(decode), float(decode.total)
-    share = float(decode.attention - decode.attention_floor) / total if total else 0.0
+    floor = float(decode.attention_floor) / total if total else 0.0
+    share = float(decode.attention) / total - floor if total else 0.0
     found = _interval(case, device, float(decode.attention) / total if total else 0.0)
     return Step(
         decode_s=total,
         prefill_s=float(prefill.total),
         bound=which,
-        regime=_regime(which, share),
+        regime=_regime(which, share, floor),
         error_low=float(found.low),
         error_high=float(found.high),
         confidence=found.confidence,

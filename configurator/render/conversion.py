@@ -119,7 +119,7 @@ def _changes(found: Advised) -> Section:
         title="What it takes",
         table=Table(header=header, rows=rows, right=tuple(range(1, 7))) if rows else None,
         note=(
-            "From scratch: what such heads cost when trained with from the start, at equal "
+            "From scratch: what such heads cost when trained from the start, at equal "
             "parameters. Tokens and FLOPs for an original training of 20 tokens a parameter; "
             "models that saw more need in proportion."
         ),

@@ -78,7 +78,8 @@ def document(found: Swept) -> Document:
     about = {"title": fixed["target"]} if fixed.get("target") else {}
     return Document(
         title=f"The answer over {names}",
-        answer=f"{len(found.regimes)} regimes, {changes} changes over {found.asked:,} points{part}",
+        answer=f"{_many(len(found.regimes), 'regime')}, {_many(changes, 'change')} over "
+        f"{_many(found.asked, 'point')}{part}",
         asked=asked(fixed, about),
         sections=(
             Section(title="Map", lead=_axis(first), code=_letters(found), note=_legend(found)),
@@ -93,6 +94,10 @@ def document(found: Swept) -> Document:
             Section(lead=f"mha-configurator {found.version}"),
         ),
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def _axis(first: Axis) -> str:

@@ -108,7 +108,11 @@ def _stacked(table: Table) -> tuple[str, ...]:
     rest = table.header[1:]
     return tuple(
         f"{row[0]}: "
-        + "; ".join(f"{name} {cell}" for name, cell in zip(rest, row[1:], strict=True))
+        + "; ".join(
+            cell if table.prose and name == rest[-1] else f"{name} {cell}"
+            for name, cell in zip(rest, row[1:], strict=True)
+            if cell
+        )
         for row in table.rows
     )
 
