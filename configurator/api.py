@@ -10,7 +10,9 @@ from configurator.assemble import broken, option, recommendation, rule_reports
 from configurator.budget import Frame
 from configurator.complete import complete_shape
 from configurator.core.case import Case
+from configurator.core.errors import UsageError
 from configurator.core.initialization import wants_qk_norm
+from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Option, Report, RuleReport
@@ -18,6 +20,7 @@ from configurator.question import Question, command, echo, workload_of
 from configurator.schema import GeometryRequest, Request
 from configurator.search import shape_of
 from configurator.target import describe, resolve
+from configurator.unhonoured import unused
 
 __all__ = ["Advice", "Checked", "Compared", "check", "compare", "recommend"]
 
@@ -81,8 +84,19 @@ def recommend(request: Request) -> Advice:
     Raises:
         UsageError: the request contradicts itself, names an unknown target, or leaves no room.
     """
-    question = Question(request)
-    return Advice(question.answer())
+    _expect(request, Request)
+    return Advice(Question(request).answer())
+
+
+def _expect(request: object, *kinds: type) -> None:
+    """Refuse what is no request, in words."""
+    if not isinstance(request, kinds):
+        names = " or a ".join(kind.__name__ for kind in kinds)
+        raise UsageError(
+            f"request is a {type(request).__name__}; give a {names}, such as Request(params='7B')"
+            if Request in kinds
+            else f"request is a {type(request).__name__}; give a {names}"
+        )
 
 
 def geometry_case(request: GeometryRequest) -> tuple[Case, list[str]]:
@@ -96,6 +110,11 @@ def geometry_case(request: GeometryRequest) -> tuple[Case, list[str]]:
     )
     workload = workload_of(request, device, warnings)
     shape = complete_shape(request, int(workload.source_len), warnings)
+    warnings += unused(request, shape)
+    if request.kv_lora_rank is not None and request.n_kv_heads is not None:
+        warnings.append(
+            f"n-kv-heads {request.n_kv_heads} was not used: MLA's heads share one latent"
+        )
     return Case(shape=shape, workload=workload, device=device), warnings
 
 
@@ -104,6 +123,7 @@ def check(request: GeometryRequest) -> Checked:
 
     Raises ``UsageError`` for numbers that cannot be read as a geometry at all.
     """
+    _expect(request, GeometryRequest)
     case, warnings = geometry_case(request)
     return Checked(
         request=echo(request, case.workload),
@@ -121,8 +141,9 @@ def compare(request: GeometryRequest | Request) -> Compared:
 
     The feed-forward takes up what the attention frees, so that every row has the same parameters.
     """
+    _expect(request, GeometryRequest, Request)
     if isinstance(request, Request):
-        question = Question(request)
+        question, given = Question(request), None
         frame, workload, device = question.frames[0], question.workload, question.device
         first = question.answer().recommendation
         heads, width, warnings = first.n_heads, first.d_head, question.warnings
@@ -130,10 +151,13 @@ def compare(request: GeometryRequest | Request) -> Compared:
     else:
         case, warnings = geometry_case(request)
         frame, heads, width = _frame_of(case), case.attention.n_heads, recommendation(case).d_head
-        workload, device = case.workload, case.device
+        workload, device, given = case.workload, case.device, case.attention
         window, full_every = request.window or 0, request.full_every
     rows = []
-    for attention in _side_by_side(frame, heads, width):
+    wanted = getattr(request, "projection", None) or ("mha", "gqa", "mqa", "mla")
+    for attention in _side_by_side(frame, heads, width, given):
+        if attention.projection.lower() not in wanted:
+            continue
         shape = shape_of(
             frame,
             attention,
@@ -166,7 +190,8 @@ def _frame_of(case: Case) -> Frame:
     )
 
 
-def _side_by_side(frame: Frame, heads: int, width: int) -> list[Any]:
+def _side_by_side(frame: Frame, heads: int, width: int, given: Attention | None) -> list[Any]:
+    """Every kind at these heads; MLA with the ranks that were given, else with usual ones."""
     divisors = [n for n in range(heads, 0, -1) if heads % n == 0]
     found: list[Any] = [
         GroupedQuery(
@@ -178,7 +203,9 @@ def _side_by_side(frame: Frame, heads: int, width: int) -> list[Any]:
         )
         for n in divisors
     ]
-    if frame.arch == "decoder":
+    if isinstance(given, Latent):
+        found.append(given)
+    elif frame.arch == "decoder":
         rope = max(width // 2, 16)
         found.append(
             Latent(

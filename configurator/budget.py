@@ -188,11 +188,12 @@ def _check_room(frame: Frame) -> None:
         )
     floor = frame.embedding_params
     if floor >= 0.9 * (frame.active_params or frame.params):
-        copies = 1 if frame.tied else 2
+        copies = floor // (frame.vocab_size * frame.d_model)
+        name = "active-params" if frame.active_params else "params"
         raise UsageError(
-            f"params {frame.params:,} leave no room for layers: a vocabulary of "
-            f"{frame.vocab_size:,} at d_model {frame.d_model} takes {floor:,} "
-            f"({copies} x vocabulary x width); raise --params, or lower --vocab-size or --d-model"
+            f"{name} {frame.active_params or frame.params:,} leave no room for layers: a "
+            f"vocabulary of {frame.vocab_size:,} at d_model {frame.d_model} takes {floor:,} "
+            f"({copies} x vocabulary x width); raise --{name}, or lower --vocab-size or --d-model"
         )
 
 

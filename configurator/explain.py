@@ -144,7 +144,8 @@ def _margin(chosen: Option, other: Option) -> str:
         said.append(f"cache {theirs / mine:.3g}x")
     a, b = chosen.latency.decode_s, other.latency.decode_s
     if a and b:
-        said.append(f"predicted decode {b / a - 1.0:+.0%}")
+        change = b / a - 1.0
+        said.append("predicted decode " + (f"{change:+.0%}" if abs(change) >= 0.005 else "equal"))
     return f"Margin to the runner-up, {other.label}: {', '.join(said)}."
 
 
@@ -178,7 +179,7 @@ def _one_step_further(case: Case, chosen: Option) -> str:
     if case.device is not None:
         after = int(cost.max_batch(half))
     if before and after and after > before:
-        text += f" and fit {after} sequences instead of {before}"
+        text += f" and fit {after:,} sequences instead of {before:,}"
     elif before and after == before:
         text += "; on each device it would save nothing, since KV heads would be copied"
     seconds = chosen.latency.decode_s
@@ -290,9 +291,3 @@ def test_hook(case: Case) -> TestHook:
         control="a one-layer version of the same attention must stay below the threshold",
         command=f"mha-configurator probe --task {task} {flags}",
     )
-
-
-def compared(chosen: Option, alternatives: tuple[Option, ...]) -> Option | None:
-    """The runner-up: the first alternative that fits and is not the choice."""
-    others = [o for o in alternatives if o.label != chosen.label]
-    return next((o for o in others if o.cache.fits is not False), others[0] if others else None)

@@ -14,12 +14,13 @@ from configurator.assemble import label, option, recommendation, rule_reports
 from configurator.budget import Frame, frames
 from configurator.catalog import published
 from configurator.core.case import Case, Device, Workload
+from configurator.core.cost import params_total
 from configurator.core.dtypes import cache_type
 from configurator.core.errors import UsageError
 from configurator.core.initialization import initialization
 from configurator.core.report import Option, Report, TrainingReport
 from configurator.core.units import format_bytes
-from configurator.explain import compared, reason, test_hook, why, why_not
+from configurator.explain import reason, test_hook, why, why_not
 from configurator.front import pareto
 from configurator.rank import decide, order, principles
 from configurator.remedies import remedies
@@ -28,16 +29,13 @@ from configurator.search import PROJECTIONS, Grid, Table, grid, only, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
 from configurator.training import training_report
+from configurator.unhonoured import nothing_possible, unhonoured
 
 __all__ = ["Question", "command", "echo", "on_front", "workload_of"]
 
 _LATENT_FROM = 4_000_000_000  # below it the list of five names MQA instead of MLA
 _PRECEDENTS = 4
 _LATENT_LEAST = 1_000_000_000  # the guardrail: no MLA below it, unless benchmarking
-_DECOUPLED_HINT = (
-    "published models of this width decouple heads from the width; --allow-decoupled-heads lets "
-    "the advisor do so"
-)
 
 
 class Question:
@@ -92,7 +90,7 @@ class Question:
             full_every=1 if request.full_every is None else request.full_every,
         )
         if not found:
-            raise UsageError(_nothing_possible(request, frame))
+            raise UsageError(nothing_possible(request, frame))
         return found
 
     def answer(self) -> Report:
@@ -107,7 +105,7 @@ class Question:
         others = self._alternatives(table, ranked, front, case, chosen)
         rules = rule_reports(case)
         fits = chosen.cache.fits is not False
-        self._warn_unhonoured(case)
+        self.warnings += unhonoured(request, case.shape, self.asked, self.device)
         return Report(
             request=echo(request, self.workload),
             recommendation=recommendation(case, reason(case)),
@@ -123,7 +121,7 @@ class Question:
             precedents=tuple(published.neighbours(case, _PRECEDENTS)),
             measurements=(),
             warnings=tuple(self.warnings),
-            why=why(wish, chosen, compared(chosen, others), case, self.asked),
+            why=why(wish, chosen, _runner_up(table, ranked), case, self.asked),
             target=describe(self.device),
             fits=fits,
             remedies=() if fits else (*remedies(case), *_another(table, ranked)),
@@ -145,8 +143,10 @@ class Question:
         table = tabulate(grids)
         wish = principles(frame, self.workload, self.device)
         ranked = [int(i) for i in order(only(table, self.asked), wish)]
+        if self._latent_falls_short(table, ranked[0]):
+            ranked = [int(i) for i in order(only(table, self.asked), wish)]
         if PROJECTIONS[int(table.projection[ranked[0]])] not in self.asked:
-            raise UsageError(_nothing_possible(self.request, frame))
+            raise UsageError(nothing_possible(self.request, frame))
         if not table.admissible[ranked[0]]:
             self._check_width(table.case(ranked[0]), frame)
             self.warnings.append(
@@ -154,6 +154,22 @@ class Question:
                 "rules it breaks"
             )
         return table, ranked
+
+    def _latent_falls_short(self, table: Table, best: int) -> bool:
+        """Drop MLA where a budget of a billion comes out just below it: no option silences that."""
+        if PROJECTIONS[int(table.projection[best])] != "MLA" or self.request.benchmarking:
+            return False
+        total = params_total(table.case(best).shape)
+        if total >= _LATENT_LEAST:
+            return False
+        self.warnings.append(
+            f"MLA was asked for and is not proposed: the shape nearest to the budget has "
+            f"{total:,} parameters, below {_LATENT_LEAST:,}, where its evidence conflicts; raise "
+            "--params, or add --benchmarking"
+        )
+        others = [p for p in self.asked if p != "MLA"]
+        self.asked = tuple(others or (p for p in PROJECTIONS if p != "MLA"))
+        return True
 
     def _check_width(self, case: Case, frame: Frame) -> None:
         """Refuse a budget that no feed-forward meets at this width and depth."""
@@ -221,14 +237,12 @@ class Question:
             found.append(replace(other, why_not=text + why_not(other, chosen, case)))
         return tuple(found)
 
-    def _warn_unhonoured(self, case: Case) -> None:
-        request = self.request
-        if request.window and case.shape.arch != "decoder":
-            self.warnings.append("the window is for decoders and was not used")
-        if not request.allow_decoupled_heads and case.shape.d_model == 1024:
-            self.warnings.append(_DECOUPLED_HINT)
-        if self.device is not None and not self.device.verified:
-            self.warnings.append(f"the figures of {self.device.name} were not verified at a source")
+
+def _runner_up(table: Table, ranked: list[int]) -> Option | None:
+    """The second of the order that fits, or the second where nothing else does."""
+    others = [i for i in ranked[1:] if table.admissible[i]]
+    best = next((i for i in others if table.fits[i]), others[0] if others else None)
+    return None if best is None else option(table.case(best))
 
 
 def _another(table: Table, ranked: list[int]) -> tuple[str, ...]:
@@ -256,15 +270,6 @@ def on_front(table: Table) -> np.ndarray:
     return pareto(table.cache_bytes, time, loss, among=table.admissible)
 
 
-def _nothing_possible(request: Request, frame: Frame) -> str:
-    kinds = ",".join(request.projection or ("any",))
-    widths = ",".join(map(str, request.d_head or (64, 128)))
-    return (
-        f"no geometry is possible: d-model {frame.d_model} with d-head {widths} and projection "
-        f"{kinds}; d-model must be a multiple of d-head, or add --allow-decoupled-heads"
-    )
-
-
 def workload_of(
     request: Request | GeometryRequest, device: Device | None, warnings: list[str]
 ) -> Workload:
@@ -278,6 +283,11 @@ def workload_of(
         raise UsageError(
             f"tensor-parallel {ranks} needs {ranks} devices, the target has {count}; name "
             f"{ranks}x{device.name}, or lower --tensor-parallel"
+        )
+    if device is None and ranks > 1:
+        raise UsageError(
+            f"tensor-parallel {ranks} needs a target of {ranks} devices; name one, such as "
+            f"--target {ranks}xh100-sxm, or leave --tensor-parallel out"
         )
     if count % ranks:
         raise UsageError(

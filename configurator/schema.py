@@ -153,7 +153,7 @@ class GeometryRequest(_Base):
     d_head: int | None = Field(None, ge=1, le=8192)
     n_layers: int | None = Field(None, ge=1, le=2000)
     kv_lora_rank: int | None = Field(None, ge=1, le=65536)
-    q_lora_rank: int | None = Field(None, ge=1, le=65536)
+    q_lora_rank: int | None = Field(None, ge=0, le=65536)  # 0: none
     qk_nope_head_dim: int | None = Field(None, ge=1, le=4096)
     qk_rope_head_dim: int | None = Field(None, ge=1, le=4096)
     v_head_dim: int | None = Field(None, ge=1, le=4096)

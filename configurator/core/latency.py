@@ -120,13 +120,13 @@ def parts(
         query_len = np.where(alone, context, query_len) if np.any(alone) else query_len
     given = {"batch": batch, "context": context, "query_len": query_len, "window": window}
     columns = {
-        name: np.asarray(value, np.float64)
+        name: _column(name, value)
         for name, value in (geometry_columns(attention, kv, latent) | given).items()
     }
     for name in ("batch", "context", "query_len"):
-        if np.any(columns[name] < 1):
+        if not np.all(columns[name] >= 1):
             raise UsageError(f"{name} must be at least 1")
-    if np.any(columns["window"] < 0):
+    if not np.all(columns["window"] >= 0):
         raise UsageError("window must be 0 (none) or the tokens it keeps")
     shape = np.broadcast_shapes(*(c.shape for c in columns.values()))
     job = Job(
@@ -139,6 +139,16 @@ def parts(
         causal=causal,
     )
     return _scaled(run(job, family, columns, shape), job, shape)
+
+
+def _column(name: str, value: object) -> np.ndarray:
+    try:
+        return np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{name} {str(value)[:40]!r} is no number and no column of numbers; give one such as "
+            "32768"
+        ) from None
 
 
 def _scaled(p: Parts, job: Job, shape: tuple[int, ...]) -> Parts:

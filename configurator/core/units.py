@@ -104,13 +104,13 @@ def parse_tokens(text: str | int | float, what: str = "context") -> int:
 
 
 def parse_bytes(text: str | int | float, what: str = "memory") -> int:
-    """A memory size: ``80GB`` is 80 x 10^9 bytes, ``80GiB`` is 80 x 2^30.
+    """A memory size: ``80GB`` is 80 x 10^9 bytes, ``80GiB`` is 80 x 2^30. Parts of a byte are cut.
 
     >>> parse_bytes("24 GiB")
     25769803776
     """
     allowed = "bytes such as 24GiB (2^30) or 24GB (10^9)"
-    return _whole(_scaled(_plain(text), what, allowed, _BYTES), text, what, allowed)
+    return _whole(_scaled(_plain(text), what, allowed, _BYTES) // 1, text, what, allowed)
 
 
 def parse_bandwidth(text: str | int | float, what: str = "bandwidth") -> float:
