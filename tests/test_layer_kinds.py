@@ -108,3 +108,39 @@ def test_a_refusal_names_the_key_that_holds_the_kv_heads(values: dict[str, Any],
     with pytest.raises(UsageError) as caught:
         audit(values)
     assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "full"),
+    [
+        ({}, 9), ({**WINDOW, "sliding_window_pattern": 3}, 3),
+        ({**WINDOW, "sliding_window_pattern": "LLG"}, 3),
+        ({**ON, "max_window_layers": 4}, 4), ({**WINDOW, "hybrid_layer_pattern": [0, 1, 1] * 3}, 3),
+        ({"attention_chunk_size": 32, "no_rope_layers": [1, 1, 0] * 3}, 3), (WINDOW, 0),
+    ],
+)  # fmt: skip
+def test_an_unknown_type_keeps_the_schedule_that_its_file_states(
+    more: dict[str, Any], full: int
+) -> None:
+    found = audit({"model_type": "brand_new", **SIZES, **more})
+    layer = 2 * 2 * 16 * 2
+    assert found.kv_bytes_per_token == 9 * layer
+    assert found.kv_bytes_per_token_past_window == full * layer
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"attn_type_list": [0, 0, 1] * 3}, {"full_attn_idxs": [2, 5]},
+        {"attn_layer_indices": [2, 5]}, {"attn_layer_period": 3, "attn_layer_offset": 1},
+        {"full_attention_interval": 3}, {"linear_attn_config": {"full_attn_layers": [3, 6]}},
+    ],
+)  # fmt: skip
+def test_an_unknown_hybrid_is_not_counted_as_if_every_layer_attended(more: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="layer 0 is linear_attention, whose state is not known"):
+        audit({"model_type": "brand_new", **SIZES, **more})
+
+
+def test_keys_that_an_unknown_type_may_mean_are_named() -> None:
+    found = audit({"model_type": "brand_new", **SIZES, "multi_query": True, "use_cla": False})
+    assert any(w.startswith("multi_query: changes the cache") for w in found.warnings)
