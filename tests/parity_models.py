@@ -6,30 +6,12 @@ heads, KV heads are fewer than query heads, and windows are shorter than the tok
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MODELS", "TOKENS", "Model"]
+from parity_model import TOKENS, WINDOW, Model
+from parity_sources import SOURCES
 
-TOKENS = 40
-WINDOW = 16
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """One class of transformers and a configuration for it.
-
-    ``feed`` says how a forward pass is run: ``ids``, ``source`` (an encoder-decoder), or ``""``
-    where none is (no cache, or inputs that are not tokens). ``only_class`` are keys for the class
-    alone that an audit need not know.
-    """
-
-    model_type: str
-    cls: str
-    config: dict[str, Any]
-    feed: str = "ids"
-    only_class: dict[str, Any] = field(default_factory=dict)
-
+__all__ = ["MODELS", "TOKENS", "WINDOW", "Model"]
 
 _BASE = {"vocab_size": 500, "hidden_size": 96, "num_hidden_layers": 6, "num_attention_heads": 6,
          "intermediate_size": 176, "max_position_embeddings": 128}  # fmt: skip
@@ -48,11 +30,6 @@ _GPT = {"vocab_size": 500, "n_embd": 96, "n_layer": 6, "n_head": 6, "n_positions
 _DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
           "linear_value_head_dim": 12}  # fmt: skip
 _MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 24, "mamba_d_state": 16, "mamba_n_groups": 2}
-_BART = {"vocab_size": 500, "d_model": 96, "encoder_layers": 3, "decoder_layers": 4,
-         "encoder_attention_heads": 4, "decoder_attention_heads": 6, "encoder_ffn_dim": 112,
-         "decoder_ffn_dim": 176, "max_position_embeddings": 128}  # fmt: skip
-_T5 = {"vocab_size": 500, "d_model": 96, "d_kv": 20, "d_ff": 176, "num_layers": 3,
-       "num_decoder_layers": 4, "num_heads": 6}  # fmt: skip
 _BERT = {"vocab_size": 500, "hidden_size": 96, "num_hidden_layers": 4, "num_attention_heads": 6,
          "intermediate_size": 176, "max_position_embeddings": 64}  # fmt: skip
 _FIRST_DENSE = {"first_k_dense_replace": 2}
@@ -237,32 +214,6 @@ _HYBRIDS = [
             head_dim=24, state_size=16, n_groups=2),
 ]  # fmt: skip
 
-_SOURCE = [
-    Model(model_type="t5", cls="T5ForConditionalGeneration", config=_T5, feed="source"),
-    Model(model_type="mt5", cls="MT5ForConditionalGeneration", feed="source",
-          config={**_T5, "feed_forward_proj": "gated-gelu"}),
-    Model(model_type="umt5", cls="UMT5ForConditionalGeneration", config=_T5, feed="source"),
-    Model(model_type="bart", cls="BartForConditionalGeneration", config=_BART, feed="source"),
-    Model(model_type="mbart", cls="MBartForConditionalGeneration", config=_BART, feed="source"),
-    Model(model_type="plbart", cls="PLBartForConditionalGeneration", config=_BART, feed="source"),
-    Model(model_type="pegasus", cls="PegasusForConditionalGeneration", config=_BART,
-          feed="source"),
-    Model(model_type="marian", cls="MarianMTModel", config=_BART, feed="source",
-          only_class={"pad_token_id": 0, "decoder_start_token_id": 0}),
-    Model(model_type="m2m_100", cls="M2M100ForConditionalGeneration", config=_BART,
-          feed="source"),
-    Model(model_type="blenderbot", cls="BlenderbotForConditionalGeneration", config=_BART,
-          feed="source"),
-    Model(model_type="blenderbot-small", cls="BlenderbotSmallForConditionalGeneration",
-          config=_BART, feed="source"),
-    Model(model_type="whisper", cls="WhisperForConditionalGeneration", feed="sound",
-          config={**{k: v for k, v in _BART.items() if k != "max_position_embeddings"},
-                  "num_mel_bins": 16, "max_source_positions": 30, "max_target_positions": 64},
-          only_class={"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-                      "decoder_start_token_id": 1, "suppress_tokens": None,
-                      "begin_suppress_tokens": None}),
-]  # fmt: skip
-
 _ENCODERS = [
     Model(model_type="bert", cls="BertForMaskedLM", config=_BERT, feed=""),
     Model(model_type="bert", cls="BertModel", feed="",
@@ -340,5 +291,5 @@ _COMPOSITES = [
                key="audio_config"),
 ]  # fmt: skip
 
-MODELS = (*_DENSE, *_GPT_LIKE, *_MIXTURES, *_LATENT_ATTENTION, *_HYBRIDS, *_SOURCE, *_ENCODERS,
+MODELS = (*_DENSE, *_GPT_LIKE, *_MIXTURES, *_LATENT_ATTENTION, *_HYBRIDS, *SOURCES, *_ENCODERS,
           *_COMPOSITES)  # fmt: skip

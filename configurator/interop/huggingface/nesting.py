@@ -60,6 +60,8 @@ def text_level(values: Mapping[str, Any], notes: Notes) -> tuple[Config, Config]
         notes=notes,
         defaults=class_defaults(type_of(values)),
     )
+    if _is_pair(top):
+        return top, top
     text = _descend(top, 0)
     if text is top and not _states_sizes(values):
         raise UsageError(
@@ -70,6 +72,15 @@ def text_level(values: Mapping[str, Any], notes: Notes) -> tuple[Config, Config]
         where = text.path.rstrip(".")[:80] or "the file"
         raise UsageError(f"{where} states neither a model_type nor any sizes")
     return text, top
+
+
+def _is_pair(top: Config) -> bool:
+    """Whether the file holds an encoder and a decoder that are to be read together."""
+    family = families().get(top.model_type)
+    sides = (top.values.get("encoder"), top.values.get("decoder"))
+    return (
+        family is not None and family.whole is not None and any(isinstance(s, dict) for s in sides)
+    )
 
 
 def _descend(level: Config, depth: int) -> Config:

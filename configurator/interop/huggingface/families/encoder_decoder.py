@@ -18,7 +18,7 @@ from configurator.interop.huggingface.config import MAX_LAYERS, Config
 from configurator.interop.huggingface.family import Family, Layer
 from configurator.interop.huggingface.rules import feed_forward_proj_gated
 
-__all__ = ["FAMILIES", "Stack", "compose"]
+__all__ = ["FAMILIES", "Stack", "compose", "layer_count", "shape_of", "side_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,8 @@ def shape_of(
     return shape, tuple(layers)
 
 
-def _layers(config: Config, *names: str) -> int:
+def layer_count(config: Config, *names: str) -> int:
+    """The number of layers under the first of ``names`` that the file states."""
     for name in names:
         value = config.maybe(name)
         if value is not None:
@@ -96,7 +97,7 @@ def _t5(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
     ff = FeedForward(
         d_model=d, d_ff=config.count("intermediate_size"), gated=feed_forward_proj_gated(config)
     )
-    encoder = _layers(config, "num_layers", "num_hidden_layers")
+    encoder = layer_count(config, "num_layers", "num_hidden_layers")
     if is_bare(config, "EncoderModel"):
         return _t5_encoder(config, attention, ff, encoder)
     decoder = config.maybe("num_decoder_layers") or encoder
@@ -146,7 +147,8 @@ class _Bart:
     final_norm: bool = False
 
 
-def _side(config: Config, side: str, gated: bool = False, **attention: Any) -> Stack:
+def side_of(config: Config, side: str, gated: bool = False, **attention: Any) -> Stack:
+    """One side by keys that begin with its name, as BART and its relatives state them."""
     d = config.count("hidden_size")
     heads = config.count(f"{side}_attention_heads")
     if d % heads:
@@ -156,7 +158,9 @@ def _side(config: Config, side: str, gated: bool = False, **attention: Any) -> S
     kv = config.maybe(f"{side}_num_key_value_heads") or heads
     check_heads(config, heads, kv)
     return Stack(
-        layers=_layers(config, f"{side}_layers", f"{side}_num_hidden_layers", "num_hidden_layers"),
+        layers=layer_count(
+            config, f"{side}_layers", f"{side}_num_hidden_layers", "num_hidden_layers"
+        ),
         attention=GroupedQuery(
             d_model=d, n_heads=heads, n_kv_heads=kv, d_head=d // heads, **attention
         ),
@@ -170,7 +174,7 @@ def _side(config: Config, side: str, gated: bool = False, **attention: Any) -> S
 def _bart(kind: _Bart) -> Any:
     def whole(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
         d = config.count("hidden_size")
-        encoder, decoder = (_side(config, side, bias="all") for side in ("encoder", "decoder"))
+        encoder, decoder = (side_of(config, side, bias="all") for side in ("encoder", "decoder"))
         rows = config.count("max_position_embeddings", 1024)
         positions = 0 if kind.spare is None else 2 * (rows + kind.spare) * d
         norms = 2 * 2 * d * (kind.embedding_norm + kind.final_norm)
@@ -184,12 +188,48 @@ def _bart(kind: _Bart) -> Any:
     return whole
 
 
+# ---- FSMT: two vocabularies; Speech2Text: convolutions instead of a source vocabulary
+
+
+def _fsmt(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
+    d = config.count("hidden_size")
+    encoder, decoder = (side_of(config, side, bias="all") for side in ("encoder", "decoder"))
+    source, target = (config.count(f"{name}_vocab_size") for name in ("src", "tgt"))
+    rows = config.count("max_position_embeddings", 1024)
+    rows += config.count("pad_token_id", 1, least=0) + 1  # positions count from the padding on
+    config.notes.source_default = config.count("max_position_embeddings", 1024)
+    config.values = {**config.values, "vocab_size": target}
+    return shape_of(
+        config, compose(encoder, decoder), n_layers=decoder.layers,
+        other=source * d + 2 * rows * d, tied=config.flag("tie_word_embeddings"),
+    )  # fmt: skip
+
+
+def _speech_to_text(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
+    d, middle = config.count("hidden_size"), config.count("conv_channels", 1024)
+    encoder, decoder = (side_of(config, side, bias="all") for side in ("encoder", "decoder"))
+    sizes = config.wholes("conv_kernel_sizes") or [5, 5]
+    width = config.count("input_feat_per_channel", 80) * config.count("input_channels", 1)
+    convolutions = 0
+    for i, size in enumerate(sizes):  # each is gated, so it gives half of its channels
+        out = middle if i < len(sizes) - 1 else 2 * d
+        convolutions += width * out * size + out
+        width = out // 2
+    config.notes.source_default = config.count("max_source_positions", 6000) >> len(sizes)
+    return shape_of(
+        config, compose(encoder, decoder), n_layers=decoder.layers,
+        other=convolutions + 2 * 2 * d, tied=config.flag("tie_word_embeddings", True),
+    )  # fmt: skip
+
+
 # ---- Whisper: keys without biases, 30 s of sound are always 1,500 positions
 
 
 def _whisper(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
     d, mels = config.count("hidden_size"), config.count("num_mel_bins")
-    encoder, decoder = (_side(config, side, other_params=3 * d) for side in ("encoder", "decoder"))
+    encoder, decoder = (
+        side_of(config, side, other_params=3 * d) for side in ("encoder", "decoder")
+    )
     source = config.count("max_source_positions", 1500)
     target = config.count("max_target_positions", 448)
     convolutions = 3 * mels * d + d + 3 * d * d + d
@@ -210,12 +250,15 @@ FAMILIES = {
     "t5": _t5_family(),
     "mt5": _t5_family(),
     "umt5": _t5_family(),
+    "fsmt": Family(arch="encoder-decoder", whole=_fsmt),
+    "speech_to_text": Family(arch="encoder-decoder", whole=_speech_to_text),
     "whisper": Family(arch="encoder-decoder", whole=_whisper),
     **{
         name: Family(arch="encoder-decoder", whole=_bart(kind))
         for name, kind in {
             "bart": _Bart(spare=2, embedding_norm=True),
             "mbart": _Bart(spare=2, embedding_norm=True, final_norm=True),
+            "mvp": _Bart(spare=2, embedding_norm=True),
             "plbart": _Bart(spare=2, embedding_norm=True),
             "pegasus": _Bart(final_norm=True),
             "marian": _Bart(),
