@@ -199,7 +199,7 @@ def _side_by_side(frame: Frame, heads: int, width: int, given: Attention | None)
             n_heads=heads,
             n_kv_heads=n,
             d_head=width,
-            qk_norm=wants_qk_norm(frame.params),
+            qk_norm=wants_qk_norm(frame.params, frame.arch),
         )
         for n in divisors
     ]

@@ -158,6 +158,8 @@ def latency_report(case: Case) -> LatencyReport:
     regime, ranks = s.regime, int(case.workload.tensor_parallel)
     if not decodes:
         regime = "an encoder has no decode step: all of it is prefill"
+    elif isinstance(case.attention, Latent):
+        regime = regime.replace("KV heads change", "the latent's size changes")
     elif 1 < case.attention.kv_heads <= ranks:
         regime += f"; fewer than {case.attention.kv_heads} would be copied on {ranks} ranks"
     return LatencyReport(

@@ -151,7 +151,7 @@ def _grouped(frame: Frame, widths: Sequence[int], wanted: set[str], decoupled: b
     if not rows:
         return None
     heads, kv, width = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    norm = wants_qk_norm(frame.params)
+    norm = wants_qk_norm(frame.params, frame.arch)
     return GroupedQuery(
         d_model=frame.d_model, n_heads=heads, n_kv_heads=kv, d_head=width, qk_norm=norm
     )

@@ -51,6 +51,11 @@ def group(case: Case) -> Count:
     return maximum(heads.n_heads // maximum(heads.n_kv_heads, 1), 1)
 
 
+def kv_heads_for_groups_of(n_heads: int, most: int) -> int:
+    """The fewest KV heads that divide ``n_heads`` into groups of at most ``most``."""
+    return next(n for n in range(1, n_heads + 1) if n_heads % n == 0 and n_heads // n <= most)
+
+
 def is_mha(case: Case) -> Truth:
     """Whether every query head has its own KV head."""
     return is_grouped(case) and grouped(case).n_kv_heads == case.attention.n_heads

@@ -21,13 +21,13 @@ _SOURCES = (
 )
 
 
-def wants_qk_norm(params: int) -> bool:
-    """Whether norms on queries and keys are advised: from a billion parameters up.
+def wants_qk_norm(params: int, arch: str = "decoder") -> bool:
+    """Whether norms on queries and keys are advised: for decoders from a billion parameters up.
 
     They cost ``2 * d_head`` weights a layer, are neutral for the loss, and keep attention logits
     bounded at the learning rates that larger models meet (Wortsman et al. 2023).
     """
-    return params >= _QK_NORM_FROM
+    return arch == "decoder" and params >= _QK_NORM_FROM
 
 
 def initialization(case: Case) -> Initialization:

@@ -25,7 +25,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, group, grouped, is_grouped
+from rules._ask import decodes, group, grouped, is_grouped, kv_heads_for_groups_of
 from rules._devices import compute_capability, name
 
 
@@ -42,7 +42,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     return (
         f"{group(case)} query heads share a KV head with an fp8 cache on {name(case)}: groups "
-        f"above 16 took 1.9 times as long there; use {-(-a.n_heads // 16)} KV heads or more"
+        f"above 16 took 1.9 times as long there; use {kv_heads_for_groups_of(a.n_heads, 16)} KV "
+        "heads or more"
     )
 
 

@@ -24,7 +24,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, group, grouped, is_grouped
+from rules._ask import decodes, group, grouped, is_grouped, kv_heads_for_groups_of
 from rules._devices import is_apple
 
 
@@ -40,7 +40,7 @@ def says(case: Case) -> str:
     a = grouped(case)
     return (
         f"a group of {group(case)} query heads is beyond the 32 of MLX's fused decode; use "
-        f"{-(-a.n_heads // 32)} KV heads or more"
+        f"{kv_heads_for_groups_of(a.n_heads, 32)} KV heads or more"
     )
 
 

@@ -26,7 +26,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, group, grouped, is_grouped
+from rules._ask import decodes, group, grouped, is_grouped, kv_heads_for_groups_of
 from rules._devices import is_nvidia
 
 
@@ -42,8 +42,8 @@ def says(case: Case) -> str:
     a = grouped(case)
     return (
         f"{group(case)} query heads per KV head leave TensorRT-LLM's fast decode (at most 32): on "
-        f"an H100 a group of 64 took 693 us, one of 32 took 76; use {-(-a.n_heads // 32)} KV heads "
-        "or more"
+        "an H100 a group of 64 took 693 us, one of 32 took 76; use "
+        f"{kv_heads_for_groups_of(a.n_heads, 32)} KV heads or more"
     )
 
 

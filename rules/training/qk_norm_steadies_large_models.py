@@ -31,7 +31,7 @@ from rules._ask import count, grouped, is_grouped, parameters
 
 
 def applies(case: Case) -> Truth:
-    return is_grouped(case) and (parameters(case) >= 1e9)
+    return case.shape.arch == "decoder" and is_grouped(case) and (parameters(case) >= 1e9)
 
 
 def holds(case: Case) -> Truth:
