@@ -163,7 +163,7 @@ def compare(request: GeometryRequest | Request) -> Compared:
             attention,
             source_len=int(workload.source_len),
             window=window,
-            full_every=1 if full_every is None else full_every,
+            full_every=full_every or 0,
         )
         rows.append(option(Case(shape=shape, workload=workload, device=device)))
     return Compared(

@@ -51,7 +51,7 @@ def complete_shape(request: GeometryRequest, source_len: int, warnings: list[str
         vocab_size=vocab,
         tied=tied,
         window=request.window or 0,
-        full_every=1 if request.full_every is None else request.full_every,
+        full_every=request.full_every or 0,
     )
 
 

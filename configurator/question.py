@@ -87,7 +87,7 @@ class Question:
             device=self.device,
             d_heads=request.d_head or (64, 128),
             window=request.window or 0,
-            full_every=1 if request.full_every is None else request.full_every,
+            full_every=request.full_every or 0,
         )
         if not found:
             raise UsageError(nothing_possible(request, frame))

@@ -67,7 +67,9 @@ class _Base(BaseModel):
     arch: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
     benchmarking: bool = False
     window: WindowTokens | None = Field(None, le=2**31, description="tokens a windowed layer keeps")
-    full_every: int | None = Field(None, ge=0, le=1000, description="every n-th layer keeps all")
+    full_every: int | None = Field(
+        None, ge=0, le=1000, description="every n-th layer keeps all; 0: none"
+    )
     memory: Bytes | None = Field(None, ge=2**20, le=10**16)
     bandwidth: Bandwidth | None = Field(None, ge=1e6, le=1e17)
     tflops: Flops | None = Field(None, ge=1e6, le=1e20)

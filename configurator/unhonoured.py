@@ -49,6 +49,8 @@ def unused(request: Request | GeometryRequest, shape: ModelShape) -> list[str]:
             f"a window of {request.window:,} tokens is not below the context of "
             f"{request.context:,}: it changes nothing"
         )
+    if request.full_every == 1:
+        said.append("full-every 1 lets every layer keep the whole context: no window is used")
     if request.full_every and request.full_every > shape.n_layers:
         said.append(
             f"full-every {request.full_every} is above {shape.n_layers} layers: no layer keeps "

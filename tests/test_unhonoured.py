@@ -20,6 +20,7 @@ def warned(**request):
         ({"arch": "encoder", "tie_embeddings": False}, "--untie-embeddings was not used"),
         ({"arch": "encoder", "projection": "mla,gqa"}, "MLA is for decoders"),
         ({"window": "64k", "context": "8k"}, "window of 65,536 tokens is not below"),
+        ({"window": 1024, "full_every": 1}, "no window is used"),
         ({"window": 1024, "full_every": 200}, "no layer keeps the whole context"),
         ({"d_head": "64,96", "d_model": 4096}, "d-head 96 does not divide d-model 4096"),
     ],
@@ -105,3 +106,26 @@ def test_parts_of_a_byte_are_cut():
     assert Request(params="7B", memory="25.2GiB").memory == 27_058_293_964
     with pytest.raises(UsageError, match="above zero"):
         Request(params="7B", memory="0.1B")
+
+
+def test_what_was_asked_is_echoed_in_whole_numbers():
+    text = recommend(
+        Request(
+            params="7B", d_model=4096, window="4k", full_every=6, memory="24GiB", bandwidth=1000
+        )
+    ).to_markdown()
+    assert "d_model 4,096, window 4,096, full_every 6, memory 24 GiB (25,769,803,776 bytes)" in text
+    assert "target described on the command line" in text
+    assert "one layer in 6 keeps all" in text
+
+
+def test_a_window_alone_is_in_every_layer():
+    """As in Mistral 7B v0.1; it was once taken as in none, without a word."""
+    asked = {"params": "7B", "context": "32k", "target": "h100-sxm"}
+    advice, full = (recommend(Request(**asked, **w)) for w in ({"window": 4096}, {}))
+    assert advice.cache.bytes_total * 8 == full.cache.bytes_total
+    assert (advice.recommendation.window, advice.recommendation.full_every) == (4096, 0)
+    given = check(
+        GeometryRequest(d_model=4096, n_heads=32, n_layers=32, context="32k", window=4096)
+    )
+    assert given.option.cache.bytes_total == 2 * 4096 * 4096 * 2 * 32

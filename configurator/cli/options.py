@@ -133,7 +133,9 @@ Window = Annotated[
 ]
 FullEvery = Annotated[
     int | None,
-    _number("--full-every", "N", _S, "Every N-th layer keeps the whole context; 0: none does."),
+    _number(
+        "--full-every", "N", _S, "Every N-th layer keeps the whole context; 0 (default): none does."
+    ),
 ]
 
 NHeads = Annotated[int | None, _number("--n-heads", "N", _G, "Query heads.")]

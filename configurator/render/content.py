@@ -76,6 +76,11 @@ def asked(request: Mapping[str, Any], target: Mapping[str, Any]) -> str:
         value = request.get(key)
         if value is not None:
             parts.append(f"{key.replace('_', ' ')} {value:,}")
+    for key in ("d_model", "n_layers", "vocab_size", "window", "full_every"):
+        if request.get(key) is not None:
+            parts.append(f"{key} {request[key]:,}")
+    if request.get("memory"):
+        parts.append(f"memory {format_bytes(request['memory'])} ({request['memory']:,} bytes)")
     for key in ("arch", "priority", "weight_dtype", "kv_dtype"):
         if request.get(key):
             parts.append(f"{key.replace('_', ' ')} {request[key]}")

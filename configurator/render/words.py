@@ -91,9 +91,7 @@ def model(r: Recommendation) -> str:
     if r.params_active and r.params_active != r.params_total:
         text += f", {format_count(r.params_active)} active"
     if r.window:
-        every = (
-            f"every {r.full_every} layers one keeps all" if r.full_every else "no layer keeps all"
-        )
+        every = f"one layer in {r.full_every} keeps all" if r.full_every else "no layer keeps all"
         text += f"; window {r.window:,} tokens, {every}"
     return text
 
