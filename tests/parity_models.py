@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from parity_encoders import ENCODERS
 from parity_model import TOKENS, WINDOW, Model
 from parity_sources import SOURCES
 
@@ -30,8 +31,6 @@ _GPT = {"vocab_size": 500, "n_embd": 96, "n_layer": 6, "n_head": 6, "n_positions
 _DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
           "linear_value_head_dim": 12}  # fmt: skip
 _MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 24, "mamba_d_state": 16, "mamba_n_groups": 2}
-_BERT = {"vocab_size": 500, "hidden_size": 96, "num_hidden_layers": 4, "num_attention_heads": 6,
-         "intermediate_size": 176, "max_position_embeddings": 64}  # fmt: skip
 _FIRST_DENSE = {"first_k_dense_replace": 2}
 _INDEX = {"index_head_dim": 32, "index_n_heads": 4, "index_topk": 16}
 _SMALL_TEXT = {**_GQA_WIDE, "pad_token_id": 0}
@@ -83,6 +82,8 @@ _DENSE = [
     _causal("SeedOss", "seed_oss", _GQA_WIDE),
     _causal("Exaone4", "exaone4", {**_LOCAL, "sliding_window_pattern": 4}),
     _causal("Arcee", "arcee", _GQA),
+    _causal("Doge", "doge", _GQA, keep_window_size=64),
+    _causal("ModernBertDecoder", "modernbert-decoder", _BASE, local_attention=2 * WINDOW),
     _causal("Ernie4_5", "ernie4_5", _GQA_WIDE, use_bias=True),
     _causal("HunYuanDenseV1", "hunyuan_v1_dense", _GQA_WIDE),
     _causal("Cwm", "cwm", _LOCAL),
@@ -125,6 +126,8 @@ _GPT_LIKE = [
 ]  # fmt: skip
 
 _MIXTURES = [
+    _causal("JetMoe", "jetmoe", {k: v for k, v in _BASE.items() if k != "num_attention_heads"},
+            _LOCAL_EXPERTS, num_key_value_heads=3, kv_channels=24),
     _causal("Mixtral", "mixtral", _LOCAL, _LOCAL_EXPERTS),
     _causal("Phimoe", "phimoe", _GQA, _LOCAL_EXPERTS, sliding_window=None, lm_head_bias=True),
     _causal("Qwen2Moe", "qwen2_moe", _GQA, _EXPERTS, shared_expert_intermediate_size=64,
@@ -214,23 +217,6 @@ _HYBRIDS = [
             head_dim=24, state_size=16, n_groups=2),
 ]  # fmt: skip
 
-_ENCODERS = [
-    Model(model_type="bert", cls="BertForMaskedLM", config=_BERT, feed=""),
-    Model(model_type="bert", cls="BertModel", feed="",
-          config={**_BERT, "architectures": ["BertModel"]}),
-    Model(model_type="roberta", cls="RobertaForMaskedLM", config=_BERT, feed=""),
-    Model(model_type="xlm-roberta", cls="XLMRobertaForMaskedLM", config=_BERT, feed=""),
-    Model(model_type="electra", cls="ElectraForMaskedLM", feed="",
-          config={**_BERT, "embedding_size": 32}),
-    Model(model_type="distilbert", cls="DistilBertForMaskedLM", feed="",
-          config={"vocab_size": 500, "dim": 96, "n_layers": 4, "n_heads": 6, "hidden_dim": 176,
-                  "max_position_embeddings": 64}),
-    Model(model_type="modernbert", cls="ModernBertForMaskedLM", config=_BERT, feed="",
-          only_class={"pad_token_id": 0}),
-    Model(model_type="eurobert", cls="EuroBertForMaskedLM", feed="",
-          config={**_BERT, "num_key_value_heads": 2}, only_class={"pad_token_id": 0}),
-]  # fmt: skip
-
 _SIGLIP = {"hidden_size": 64, "intermediate_size": 80, "num_hidden_layers": 3,
            "num_attention_heads": 4, "image_size": 32, "patch_size": 8}  # fmt: skip
 _QWEN_EYE = {"depth": 3, "num_heads": 4, "out_hidden_size": 96}
@@ -291,5 +277,5 @@ _COMPOSITES = [
                key="audio_config"),
 ]  # fmt: skip
 
-MODELS = (*_DENSE, *_GPT_LIKE, *_MIXTURES, *_LATENT_ATTENTION, *_HYBRIDS, *SOURCES, *_ENCODERS,
+MODELS = (*_DENSE, *_GPT_LIKE, *_MIXTURES, *_LATENT_ATTENTION, *_HYBRIDS, *SOURCES, *ENCODERS,
           *_COMPOSITES)  # fmt: skip

@@ -16,11 +16,11 @@ from configurator.interop.huggingface.family import Family, Layer
 from configurator.interop.huggingface.rules import flagged
 from configurator.interop.huggingface.scopes import every
 
-__all__ = ["FAMILIES"]
+__all__ = ["BERT", "FAMILIES", "Parts", "bert_head", "encoder_family"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
+class Parts:
     """What an encoder holds beside its layers; sizes in values.
 
     ``embedding`` is everything beside the token matrix, ``head`` the masked-language head,
@@ -35,7 +35,7 @@ class _Parts:
 
 
 def _build(
-    parts: _Parts, family: Family
+    parts: Parts, family: Family
 ) -> Callable[[Config, Family], tuple[ModelShape, tuple[Layer, ...]]]:
     def whole(config: Config, _: Family) -> tuple[ModelShape, tuple[Layer, ...]]:
         d = config.count("hidden_size")
@@ -76,7 +76,7 @@ def _projected(config: Config, width: int) -> int:
     return _bert_embedding(config, width) + (width * d + d if width != d else 0)
 
 
-def _bert_head(config: Config, width: int) -> int:
+def bert_head(config: Config, width: int) -> int:
     """A dense transform of the model's width to the embedding's, a norm, and the output's bias."""
     d = config.count("hidden_size")
     return d * width + width + 2 * width + config.count("vocab_size")
@@ -104,7 +104,7 @@ def _modern_pattern(config: Config, n: int) -> list[str]:
     return every(config.count("global_attn_every_n_layers", 3), n, full_at=0)
 
 
-_BERT = Family(norm="layer", bias="all", gated=False, mlp_bias=True, arch="encoder")
+BERT = Family(norm="layer", bias="all", gated=False, mlp_bias=True, arch="encoder")
 _MODERN = Family(
     norm="bare",
     arch="encoder",
@@ -112,27 +112,28 @@ _MODERN = Family(
     pattern=_modern_pattern,
     layer_extra=lambda c, i, kind: 2 * c.count("hidden_size") * c.flag("norm_bias"),
 )
-_PLAIN = _Parts(embedding=_bert_embedding, head=_bert_head, pooler=True)
+_PLAIN = Parts(embedding=_bert_embedding, head=bert_head, pooler=True)
 
 
 def _no_types(config: Config, width: int) -> int:
     return (config.count("max_position_embeddings", 512) + 2) * width
 
 
-def _family(parts: _Parts, base: Family = _BERT) -> Family:
+def encoder_family(parts: Parts, base: Family = BERT) -> Family:
+    """The family of an encoder with these parts around layers of ``base``."""
     return Family(arch="encoder", tied=True, whole=_build(parts, base))
 
 
 FAMILIES = {
-    "bert": _family(_PLAIN),
-    "roberta": _family(_PLAIN),
-    "camembert": _family(_PLAIN),
-    "xlm-roberta": _family(_PLAIN),
-    "ernie": _family(_PLAIN),
-    "electra": _family(_Parts(embedding=_projected, head=_bert_head, narrow=True)),
-    "distilbert": _family(_Parts(embedding=_no_types, head=_bert_head)),
-    "modernbert": _family(
-        _Parts(embedding=_modern_embedding, head=_modern_head, after=_modern_norm), _MODERN
+    "bert": encoder_family(_PLAIN),
+    "roberta": encoder_family(_PLAIN),
+    "camembert": encoder_family(_PLAIN),
+    "xlm-roberta": encoder_family(_PLAIN),
+    "ernie": encoder_family(_PLAIN),
+    "electra": encoder_family(Parts(embedding=_projected, head=bert_head, narrow=True)),
+    "distilbert": encoder_family(Parts(embedding=_no_types, head=bert_head)),
+    "modernbert": encoder_family(
+        Parts(embedding=_modern_embedding, head=_modern_head, after=_modern_norm), _MODERN
     ),
     "eurobert": Family(arch="encoder", mlp_bias=flagged("mlp_bias")),
 }
