@@ -56,6 +56,13 @@ FAMILIES = {
     "qwen3": Family(qk_norm="head", pattern=tail_windows),
     "gemma": Family(tied=True, missing_null="refuse"),
     "phi3": Family(bias="none"),
+    **{
+        name: Family(
+            bias="none",
+            notes=("image and audio encoders and their adapters are not counted",),
+        )
+        for name in ("phi4_multimodal", "phi4mm", "phi3_v")
+    },
     "granite": Family(mlp_bias=flagged("mlp_bias")),
     "olmo": Family(norm="none"),
     "olmo2": Family(qk_norm="width"),

@@ -9,7 +9,7 @@ from configurator.interop.huggingface.defaults import class_defaults, nested_typ
 from configurator.interop.huggingface.towers import Tower
 from configurator.interop.huggingface.towers.blocks import ENCODERS, width_of
 
-__all__ = ["OUTER"]
+__all__ = ["OUTER", "feature_layers", "one_tower", "two_linear_layers"]
 
 Projector = Callable[[Config, Config, Config], int]
 
@@ -41,20 +41,24 @@ def _mllama(top: Config, text: Config, tower: Config) -> int:
     return tower.count("vision_output_dim", 7680) * out + out
 
 
-def _features(top: Config) -> int:
-    """Layers of the tower whose outputs are put side by side: one, unless a list is given."""
-    found = top.find("vision_feature_layer")
-    return len(found.value) if found is not None and isinstance(found.value, list) else 1
+def feature_layers(top: Config, default: int = 1) -> int:
+    """Layers of the tower whose outputs are put side by side, by number or by list."""
+    plural = top.find("vision_feature_layers")
+    found = plural if plural is not None and plural.stated else top.find("vision_feature_layer")
+    if found is None:
+        return default
+    return len(found.value) if isinstance(found.value, list) else 1
 
 
-def _two_layers(top: Config, text: Config, tower: Config) -> int:
-    d, out = width_of(tower) * _features(top), text.count("hidden_size")
+def two_linear_layers(top: Config, text: Config, tower: Config) -> int:
+    """LLaVA's projector."""
+    d, out = width_of(tower) * feature_layers(top), text.count("hidden_size")
     bias = 2 * out * top.flag("multimodal_projector_bias", True)
     return d * out + out * out + bias
 
 
 def _two_layers_and_newline(top: Config, text: Config, tower: Config) -> int:
-    return _two_layers(top, text, tower) + text.count("hidden_size")
+    return two_linear_layers(top, text, tower) + text.count("hidden_size")
 
 
 def _mistral3(top: Config, text: Config, tower: Config) -> int:
@@ -90,7 +94,7 @@ _BY_TYPE: dict[str, tuple[str, Projector]] = {
     "gemma3": ("vision_config", _gemma3),
     "paligemma": ("vision_config", _paligemma),
     "mllama": ("vision_config", _mllama),
-    "llava": ("vision_config", _two_layers),
+    "llava": ("vision_config", two_linear_layers),
     "llava_next": ("vision_config", _two_layers_and_newline),
     "llava_next_video": ("vision_config", _two_layers_and_newline),
     "llava_onevision": ("vision_config", _two_layers_and_newline),
@@ -113,9 +117,10 @@ _BY_TYPE: dict[str, tuple[str, Projector]] = {
 _HEADS = ("num_attention_heads", "encoder_attention_heads", "attention_heads")
 
 
-def _builder(
+def one_tower(
     outer: str, key: str, projector: Projector
 ) -> Callable[[Config, Config], tuple[Tower, ...]]:
+    """A builder for files with one tower under ``key`` and a projector."""
     kind = key.removesuffix("_config")
 
     def build(top: Config, text: Config) -> tuple[Tower, ...]:
@@ -137,4 +142,4 @@ def _builder(
     return build
 
 
-OUTER = {outer: _builder(outer, key, projector) for outer, (key, projector) in _BY_TYPE.items()}
+OUTER = {outer: one_tower(outer, key, projector) for outer, (key, projector) in _BY_TYPE.items()}
