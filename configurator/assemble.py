@@ -8,6 +8,7 @@ from configurator.core import cost
 from configurator.core.case import Case
 from configurator.core.columns import as_float
 from configurator.core.dtypes import cache_type
+from configurator.core.kernels import choose
 from configurator.core.kinds.mla import Latent
 from configurator.core.quality import ERROR_NATS, penalty
 from configurator.core.report import (
@@ -150,11 +151,16 @@ def latency_report(case: Case) -> LatencyReport:
     known = math.isfinite(s.decode_s)
     parts = {name: v for name, v in s.parts.items() if math.isfinite(v)}
     _, used = case.device.rate(case.workload.weight_dtype)
-    note = ""
+    # Which kernel is assumed can matter more than the geometry: a library that cannot split a
+    # context or absorb a latent takes many times as long.
+    timed = known and decodes and s.confidence != "unmeasured"
+    kernel = choose(case.attention, case.device, case.workload.kv.k.name).title if timed else ""
+    said = [f"assumes {kernel}"] if kernel else []
     if used and used != case.workload.weight_dtype:
-        note = (
+        said.append(
             f"{case.device.name} has no {case.workload.weight_dtype} rate; {used} is used instead"
         )
+    note = "; ".join(said)
     regime, ranks = s.regime, int(case.workload.tensor_parallel)
     if not decodes:
         regime = "an encoder has no decode step: all of it is prefill"

@@ -277,7 +277,8 @@ def _fit_mixture(frame: Frame, room: np.ndarray, spare: float) -> FeedForward:
         return chosen
 
     w = np.where(np.isfinite(score[rows, best]), picked(width), 0)
-    experts, visits, extra = np.maximum(picked(count), 1), picked(k), picked(shared) * w
+    experts, extra = np.maximum(picked(count), 1), picked(shared) * w
+    visits = np.minimum(picked(k), experts)  # rows without a fit must still be a mixture
     if len(room) == 1:
         return FeedForward(
             d_model=d,

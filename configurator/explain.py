@@ -263,7 +263,9 @@ def _time_difference(other: Option, chosen: Option) -> str:
     limit = 1.25 if "MLA" in (other.recommendation.projection,) else 1.10
     if 1 / limit <= ratio <= limit:
         return "decode time about equal"
-    return f"decode {ratio:.2g}x as long" if ratio > 1 else f"decode {1 / ratio:.2g}x faster"
+    said = f"decode {ratio:.2g}x as long" if ratio > 1 else f"decode {1 / ratio:.2g}x faster"
+    kernel = other.latency.note
+    return f"{said} ({kernel})" if kernel != chosen.latency.note and kernel else said
 
 
 def test_hook(case: Case) -> TestHook:

@@ -153,7 +153,8 @@ def _projection(
         )
         return ("MLA", "GQA", "MQA", "MHA")
     why["projection"] = (
-        "GQA at a quarter of MHA's cache has no measured cost in loss, and every current "
+        "sharing KV heads down to a quarter of MHA's cache has no measured cost in loss, and every "
+        "current "
         "kernel and server serves it"
     )
     return ("GQA", "MLA", "MQA", "MHA")

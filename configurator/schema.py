@@ -94,7 +94,16 @@ class _Base(BaseModel):
 
 
 class Request(_Base):
-    """A question for ``recommend``: a budget, a length and a target, and what is already fixed."""
+    """A question for ``recommend``: a budget, a length and a target, and what is already fixed.
+
+    Sizes are numbers or text as people type them: ``params`` and ``active_params`` in powers of
+    ten (``7B``), ``context``, ``source_len`` and ``window`` in tokens (``32k`` is 32,768),
+    ``memory`` in bytes (``24GiB``), ``bandwidth`` as a rate (``1000GB/s``), ``tflops`` dense.
+    ``d_head`` and ``projection`` list what may be chosen; ``None`` leaves a field to the advisor.
+
+    Raises:
+        UsageError: a value out of range, or two that contradict each other, in one line.
+    """
 
     params: Params = Field(ge=10**6, le=10**14, description="total parameters; 7B is 7 x 10^9")
     active_params: ActiveParams | None = Field(None, ge=10**6, le=10**14)
@@ -147,7 +156,15 @@ class Request(_Base):
 
 
 class GeometryRequest(_Base):
-    """A geometry given by hand, for ``check``, ``compare``, ``bench`` and ``export``."""
+    """A geometry given by hand, for ``check``, ``compare``, ``bench`` and ``export``.
+
+    ``d_model`` and ``n_heads`` are needed; ``n_kv_heads`` defaults to ``n_heads``, ``d_head`` to
+    ``d_model / n_heads``; a ``kv_lora_rank`` makes it MLA. Depth, feed-forward and vocabulary
+    take usual values where they are missing, and the answer says which.
+
+    Raises:
+        UsageError: a value out of range, or two that contradict each other, in one line.
+    """
 
     d_model: int = Field(ge=1, le=131072)
     n_heads: int = Field(ge=1, le=8192)

@@ -146,8 +146,12 @@ def run(
 
 
 def recipe_for(attention: Geometry, task: Task) -> Recipe:
-    """The recipe that works at this width: above 128 the rate falls as one over its root."""
-    rate = 3e-3 * min(1.0, (128 / attention.d_model) ** 0.5)
+    """The recipe that works at this width: above 64 the rate falls as one over its root.
+
+    At a width of 128 MQA learned recall within 400 steps with three seeds of three; at 3e-3 one
+    seed of two stayed on the plateau of one in eight for 600.
+    """
+    rate = 3e-3 * min(1.0, (64 / attention.d_model) ** 0.5)
     return Recipe(learning_rate=rate, rows=task.rows, stop_at=_STOP_AT)
 
 

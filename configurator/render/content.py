@@ -121,7 +121,7 @@ def _speed(found: LatencyReport) -> str:
     if found.decode_s is not None:
         parts.append(f"decode {decode_time(found)} a step")
     if found.prefill_s is not None:
-        parts.append(f"prefill {format_seconds(found.prefill_s)}")
+        parts.append(f"prefill about {format_seconds(found.prefill_s)}")
     said = [", ".join(parts), f"bound by {bound_by(found.bound)}", found.regime, found.note]
     if not found.measured_class:
         said.append("no device of this kind was measured: take it as a rough guess")

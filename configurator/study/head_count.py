@@ -27,7 +27,7 @@ __all__ = ["D_MODEL", "HEADS", "judge", "study_heads"]
 
 D_MODEL = 64
 HEADS = (1, 2, 4, 8, 16)
-_TASKS = {"copy": (1, 150), "induction": (2, 400)}
+_TASKS = {"copy": (1, 300), "induction": (2, 400)}
 """Layers and steps by task: copy needs one layer; induction cannot be done with one."""
 
 Losses = dict[int, list[float]]
@@ -79,8 +79,8 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         answer=" ".join(f"{name.capitalize()}: {said[0]}" for name, said in sentences.items()),
         findings=tuple(f"{name}: {s}" for name, said in sentences.items() for s in said[1:]),
         limits=(
-            "Mean loss over the run, not the final loss, is compared: both tasks are solved in the "
-            "end by most arms, and then only how soon differs.",
+            "Mean loss over the run is compared, not the final loss: arms that solve a task end "
+            "alike however late they are, so this says how soon as well as how well.",
             "A width of 64 and tasks of one rule: published ablations of language models put the "
             "useful minimum at 32 to 64 wide heads, and large models have heads to spare.",
             "Position turns pairs of a head's values, so narrow heads also have fewer angles to "
@@ -142,25 +142,22 @@ def _answer(losses: Losses, heads: Sequence[int], deviation: float) -> str:
         return "one seed cannot tell a difference from noise; run at least two."
     best = min(heads, key=lambda h: fmean(losses[h]))
     equal = [h for h in heads if not differ(losses[best], losses[h], deviation)]
-    few = [h for h in heads if h < min(equal)]
-    many = [h for h in heads if h > max(equal)]
-    text = f"best with {best} head{'s' * (best > 1)} (d_head {D_MODEL // best})"
-    others = [h for h in equal if h != best]
-    if others:
-        text += f", {_list(others)} not to be told from it"
-    if few:
-        text += f"; fewer ({_list(few)}) are worse, so more heads help up to {min(equal)}"
-    else:
-        text += "; more heads than one do not help" if min(equal) == 1 else ""
+    few, most = min(equal), max(equal)
+    text = f"more heads help up to {few} (d_head {D_MODEL // few})"
+    if few == heads[0]:
+        text = "more heads do not help"
+    if len(equal) > 1:
+        text += (
+            f"; from {few} to {most} (d_head {D_MODEL // few} to {D_MODEL // most}) the curve is "
+            f"flat, lowest with {best}"
+        )
+    worse = [h for h in heads if few < h < most and h not in equal]
+    if worse:
+        text += f", but {_list(worse)} in between came out worse, which is not explained here"
+    many = [h for h in heads if h > most]
     if many:
-        widest = max(D_MODEL // h for h in many)
-        text += f"; more ({_list(many)}) hurt, from d_head {widest} down"
-    elif len(equal) > 1 and max(equal) == max(heads):
-        text += "; up to the most heads tried nothing hurts, the curve is flat"
-    between = [h for h in heads if min(equal) < h < max(equal) and h not in equal]
-    if between:
-        text += f"; {_list(between)} in between came out worse, which this study does not explain"
-    return text + "."
+        return f"{text}; from {many[0]} on (d_head {D_MODEL // many[0]} and below) they hurt."
+    return f"{text}; none tried hurts."
 
 
 def _list(counts: Sequence[int]) -> str:
@@ -178,6 +175,13 @@ def _row(name: str, n_heads: int, runs: Sequence[Run], sweep: Sweep, arm: Arm) -
         "mean_loss": asdict(spread([mean_loss(run) for run in runs])),
         "final_loss": asdict(spread([run.loss for run in runs])),
         "accuracy": asdict(spread([run.accuracy for run in runs])),
-        "steps_to_95": asdict(spread(known)) if len(known) == len(reached) else None,
+        "steps_to_95": _reached(known, len(reached)),
         "seeds_at_95": len(known),
     }
+
+
+def _reached(steps: Sequence[int], seeds: int) -> dict[str, float] | str | None:
+    """The steps of all seeds, how many of them got there, or None for none."""
+    if not steps:
+        return None
+    return asdict(spread(steps)) if len(steps) == seeds else f"{len(steps)} of {seeds} seeds"

@@ -61,7 +61,6 @@ def study_mqa(
             vocab_size=data.vocab_size,
             steps=effort.steps or _STEPS,
             recipe=Recipe(
-                learning_rate=3e-3 * min(1.0, (128 / (n_heads * D_HEAD)) ** 0.5),
                 eval_every=20,
                 rows=rows,
                 held_out_rows=4 * rows,

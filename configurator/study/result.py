@@ -70,7 +70,9 @@ class Study:
         """The study as a document for terminal, Markdown and HTML. No times: those differ."""
         keys = [key for key, _ in self.columns]
         cells = tuple(tuple(_cell(row[key]) for key in keys) for row in self.rows)
-        numbers = tuple(i for i, key in enumerate(keys) if not isinstance(self.rows[0][key], str))
+        numbers = tuple(
+            i for i, key in enumerate(keys) if not all(isinstance(r[key], str) for r in self.rows)
+        )
         settings = tuple((name, _cell(value)) for name, value in self.settings.items())
         made = ", ".join(f"{name} {value}" for name, value in self.environment.items())
         return Document(

@@ -48,9 +48,9 @@ def says(case: Case) -> str:
     full = layers // 6
     kept = (full * context + (layers - full) * 4096) / (layers * context)
     return (
-        f"one sequence of {context:,} tokens takes {size(one)} of the {size(left)} left for cache "
-        f"on {name(case)}; a window of 4,096 on all but every 6th layer would keep {kept:.0%} of "
-        "it (--window 4096 --full-every 6)"
+        f"one sequence of {context:,} tokens takes {size(one)} where {size(left)} are left for "
+        f"cache on {name(case)}; a window of 4,096 on all but every 6th layer would keep {kept:.0%} "
+        "of it (--window 4096 --full-every 6)"
     )
 
 

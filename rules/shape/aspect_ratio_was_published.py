@@ -37,7 +37,7 @@ def _bounds(case: Case) -> tuple[Real, Real]:
     low: Real = RANGES[-1][1]
     high: Real = RANGES[-1][2]
     for below, least, most in reversed(RANGES[:-1]):
-        small = parameters(case) < below
+        small = parameters(case) < 0.99 * below  # a budget is met within 1 %
         low, high = where(small, least, low), where(small, most, high)
     return low, high
 
