@@ -49,8 +49,8 @@ def says(case: Case) -> str:
     kept = (full * context + (layers - full) * 4096) / (layers * context)
     return (
         f"one sequence of {context:,} tokens takes {size(one)} where {size(left)} are left for "
-        f"cache on {name(case)}; a window of 4,096 on all but every 6th layer would keep {kept:.0%} "
-        "of it (--window 4096 --full-every 6)"
+        f"cache on {name(case)}; a window of 4,096 on all but every 6th layer would keep "
+        f"{kept:.0%} of it (--window 4096 --full-every 6)"
     )
 
 
