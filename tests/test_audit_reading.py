@@ -232,3 +232,13 @@ def test_a_control_letter_in_a_model_type_is_refused() -> None:
     # Found by fuzzing: the name went into a warning as it was and broke its line.
     with pytest.raises(UsageError, match="is not a name"):
         audit({"model_type": "\x1e", "text_config": {"model_type": "llama", **SIZES}})
+
+
+def test_heads_narrower_than_one_value_are_refused() -> None:
+    # Found by fuzzing: Zamba divides a width of its own by the heads, and rules divided by that.
+    with pytest.raises(UsageError, match="num_attention_heads 6000 is more than hidden_size has"):
+        audit(
+            {"model_type": "zamba", "vocab_size": 500, "hidden_size": 96, "num_hidden_layers": 9,
+             "num_attention_heads": 6000, "num_key_value_heads": 6, "mamba_d_state": 8,
+             "n_mamba_heads": 2}
+        )  # fmt: skip

@@ -92,6 +92,7 @@ def read_shape(values: Mapping[str, Any]) -> Reading:
         shape, layers = family.whole(text, family)
     else:
         shape, layers = build(text, family, tied=_tied(text, top, family), towers=beside)
+    _check_widths(text, layers)
     for tower in towers:
         if tower.params is None:
             notes.warn(f"{tower.note}: parameters are those of the text model alone")
@@ -122,6 +123,18 @@ def _plain_keys(values: Mapping[str, Any]) -> Mapping[str, Any]:
         key.replace("-", "_") if isinstance(key, str) else key: value
         for key, value in values.items()
     } | {key: value for key, value in values.items() if key == str(key).replace("-", "_")}
+
+
+def _check_widths(text: Config, layers: tuple[Layer, ...]) -> None:
+    """Refuse heads that are so many that nothing is left for one of them."""
+    for layer in layers:
+        attention = layer.attention
+        width = getattr(attention, "d_head", 1)
+        if attention is not None and width < 1:
+            raise UsageError(
+                f"{text.key('num_attention_heads')} {attention.n_heads} is more than "
+                f"{text.key('hidden_size')} has room for: a head would be less than one wide"
+            )
 
 
 def _tied(text: Config, top: Config, family: Family) -> bool:
