@@ -1,6 +1,5 @@
 """Maps of heads: what is measured on them, any language, terminal and SVG."""
 
-
 from __future__ import annotations
 
 from xml.etree import ElementTree
@@ -95,6 +94,16 @@ def test_a_trained_model_is_read_layer_by_layer() -> None:
     assert [(h.layer, h.head) for h in found.heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert "trained on copy" in found.weights
     assert "after 2 steps" in found.weights
+
+
+def test_trained_on_induction_one_layer_looks_back_and_the_next_finds_the_follower() -> None:
+    # Olsson et al. 2022: a previous-token head, and above it a head that copies what followed.
+    found = maps("one two three four five six one two three four five six", trained="induction")
+    back = {h.head: h.to_previous for h in found.heads if h.layer == 1}
+    follow = {h.head: h.to_follower for h in found.heads if h.layer == 2}
+    assert max(filter(None, back.values())) > 0.5
+    assert max(filter(None, follow.values())) > 0.6
+    assert all((h.to_follower or 0) < 0.1 for h in found.heads if h.layer == 1)
 
 
 @pytest.mark.parametrize(
