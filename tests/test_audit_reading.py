@@ -242,3 +242,10 @@ def test_heads_narrower_than_one_value_are_refused() -> None:
              "num_attention_heads": 6000, "num_key_value_heads": 6, "mamba_d_state": 8,
              "n_mamba_heads": 2}
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("sides", [{}, {"encoder": {}}, {"encoder": {"num_hidden_layers": 2}}])
+def test_a_pair_of_models_states_the_sizes_of_both(sides: dict[str, Any]) -> None:
+    # Found by fuzzing: without them every default of both classes went into one warning.
+    with pytest.raises(UsageError, match=r"is missing; (t5gemma|state)"):
+        audit({"model_type": "llava", "text_config": {"model_type": "t5gemma", **sides}})

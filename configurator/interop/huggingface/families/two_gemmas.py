@@ -29,15 +29,22 @@ _SECOND = Family(
 )
 
 
-def _side(config: Config, *path: str, model_type: str) -> Config:
+def _side(config: Config, *path: str, model_type: str, optional: bool = False) -> Config:
     """The Gemma under ``path``; what it leaves out, its class fills in."""
     level = config
     for key in path:
         inner = level.section(key, model_type)
+        if inner is None and not optional:
+            raise UsageError(
+                f"{level.named(key)} is missing; {config.model_type} states its encoder and decoder"
+            )
         if inner is None:
             inner = Config(values={}, path=f"{level.path}{key}.", notes=config.notes)
         level = inner
-    level.model_type, level.defaults = model_type, class_defaults(model_type)
+    level.model_type = model_type
+    if not optional and level.find("num_hidden_layers") is None:
+        raise UsageError(f"{level.named('num_hidden_layers')} is missing; state the side's sizes")
+    level.defaults = class_defaults(model_type)
     return level
 
 
@@ -94,7 +101,8 @@ def _t5gemma2(config: Config, family: Family) -> Whole:
     """One embedding for both sides and the head, with a row of its own after images."""
     text = _side(config, "encoder", "text_config", model_type="t5gemma2_text")
     decoder = _side(config, "decoder", model_type="t5gemma2_decoder")
-    tower = _side(config, "encoder", "vision_config", model_type="siglip_vision_model")
+    tower = _side(config, "encoder", "vision_config", model_type="siglip_vision_model",
+                  optional=True)  # fmt: skip
     layers: list[Layer] = []
     for own in _layers(decoder, _SECOND):
         cross = replace(
