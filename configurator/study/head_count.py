@@ -82,8 +82,8 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
             "Mean loss over the run is compared, not the final loss: arms that solve a task end "
             "alike however late they are, so this says how soon as well as how well.",
             "A width of 64 and tasks of one rule, for which one or two heads can be enough. "
-            "Language models need several: there a single head and heads of 16 cost loss (Vaswani et al. "
-            "2017, table 3), and at some sizes heads of 32 do (Brandon et al. 2024).",
+            "Language models need several: there a single head and heads of 16 cost loss (Vaswani "
+            "et al. 2017, table 3), and at some sizes heads of 32 do (Brandon et al. 2024).",
             "Position turns pairs of a head's values, so narrow heads also have fewer angles to "
             "tell positions by; this study does not separate the two.",
         ),
