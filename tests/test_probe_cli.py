@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from configurator.cli import main
-from configurator.cli._training import Live, parse_seeds
+from configurator.cli._training import Live, _free, parse_seeds
 from configurator.core.errors import UsageError
 
 pytest.importorskip("torch")
@@ -147,6 +147,20 @@ def test_ctrl_c_keeps_a_checkpoint_from_which_the_run_goes_on(tmp_path: Path) ->
     )
     assert other.returncode == 2
     assert "was made with steps=3000, this run has 2999" in other.stderr
+
+
+@pytest.mark.parametrize("name", ["probe", "cli.probe", "cli.study", "cli.heads"])
+def test_importing_does_not_load_torch(name: str) -> None:
+    code = f"import sys, configurator.{name}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_stopped_run_s_checkpoint_is_not_overwritten_by_the_next() -> None:
+    assert _free("a.checkpoint").name == "a.checkpoint"
+    Path("a.checkpoint").touch()
+    Path("a-2.checkpoint").touch()
+    assert _free("a.checkpoint").name == "a-3.checkpoint"
 
 
 def test_seeds_are_a_count_or_a_list() -> None:

@@ -152,11 +152,12 @@ class Training:
         """Run the body with progress and Ctrl-C handled; a stopped run exits with 130.
 
         ``resume`` names the checkpoint to go on from; a file that does not exist yet is where the
-        run will be kept. Without it the checkpoint goes to ``default`` and is deleted at the end.
+        run will be kept. Without it the checkpoint goes to ``default`` (a new name where that one
+        is taken by an earlier run) and is deleted at the end.
         """
         from configurator.probe.checkpoint import Stopped, stop_on_interrupt
 
-        keep = Path(default if resume is None else resume)
+        keep = _free(default) if resume is None else Path(resume)
         found = keep.is_file()
         if resume is not None and not found:
             _check_writable(keep)
@@ -173,6 +174,13 @@ class Training:
             raise typer.Exit(130) from None
         if resume is None:
             keep.unlink(missing_ok=True)
+
+
+def _free(name: str) -> Path:
+    """``name`` in the current folder, numbered where a stopped run has left that file."""
+    first = Path(name)
+    numbered = (first.with_stem(f"{first.stem}-{i}") for i in range(2, 1000))
+    return next((p for p in (first, *numbered) if not p.exists()), first)
 
 
 def _check_writable(path: Path) -> None:
