@@ -18,7 +18,7 @@ __all__ = ["export"]
 Source = Annotated[
     str | None,
     typer.Argument(
-        metavar="[FILE]",
+        metavar="FILE",
         help="A config.json, a folder with one, - for standard input, or a catalog model's name, "
         "in place of a geometry.",
     ),
