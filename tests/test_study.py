@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
@@ -22,7 +24,7 @@ from configurator.probe.train import Progress
 from configurator.render.json import to_json
 from configurator.render.markdown import to_markdown
 from configurator.study.absorption import absorption, equal_ways
-from configurator.study.bands import differ, noise
+from configurator.study.bands import differ
 from configurator.study.corpus import Corpus, python_text, read_corpus
 from configurator.study.head_count import judge, study_heads
 from configurator.study.mla_answer import answer, largest_rank_under
@@ -191,11 +193,24 @@ def test_one_seed_cannot_tell_a_difference() -> None:
 
 def test_a_difference_must_exceed_the_seeds_noise() -> None:
     wide, narrow = [[1.0, 2.0], [1.4, 2.4]], [[1.0, 1.01], [1.4, 1.41]]
-    assert differ(*wide, noise(wide)) == 0
-    assert differ(*narrow, noise(narrow)) == 1
-    assert differ(narrow[1], narrow[0], noise(narrow)) == -1
-    # Pooled: variances 0.5 and 0.5 give 0.707.
-    assert noise(wide) == pytest.approx(0.5**0.5)
+    assert differ(*wide) == 0
+    assert differ(*narrow) == 1
+    assert differ(narrow[1], narrow[0]) == -1
+    assert differ([1.0, 1.0], [1.01, 1.01]) == 0  # certain, and too small to matter
+    assert differ([1.0, 1.0], [1.1, 1.1]) == 1
+
+
+@given(
+    st.lists(st.floats(0.5, 2), min_size=2, max_size=6),
+    st.lists(st.floats(0.5, 2), min_size=2, max_size=6),
+)
+def test_differences_are_those_of_welch_s_test(a: list[float], b: list[float]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    told = differ(a, b)
+    assert told == -differ(b, a)
+    if told and min(np.ptp(a), np.ptp(b)) > 1e-3:
+        # Whole degrees of freedom, rounded down, can only make ours the more careful of the two.
+        assert stats.ttest_ind(a, b, equal_var=False).pvalue < 0.05
 
 
 def rank_table(over: dict[int, float]) -> list[dict[str, object]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import fmean, variance
+from statistics import fmean, stdev, variance
 
 from configurator.probe.train import Run
 from configurator.render.curves import Series
 
-__all__ = ["Spread", "differ", "loss_band", "mean_loss", "noise", "spread"]
+__all__ = ["Spread", "deviation", "differ", "loss_band", "mean_loss", "spread"]
 
-_TWO_SIDED = 2.0
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""For 1 to 10 degrees of freedom; more would count a little less than they could."""
 _LEAST_SHARE = 0.02
 
 
@@ -38,29 +39,40 @@ def mean_loss(run: Run) -> float:
     return fmean(point.loss for point in run.curve)
 
 
-def noise(groups: Sequence[Sequence[float]]) -> float:
-    """Standard deviation between seeds, pooled over the arms: few seeds an arm, many arms.
-
-    0 where no arm has two seeds; then nothing can be told from noise.
-    """
-    pooled = [(len(g) - 1, variance(g)) for g in groups if len(g) > 1]
-    freedom = sum(n for n, _ in pooled)
-    return sqrt(sum(n * v for n, v in pooled) / freedom) if freedom else 0.0
+def deviation(values: Sequence[float]) -> float:
+    """Standard deviation between seeds; 0 for one seed, which has none to show."""
+    return stdev(values) if len(values) > 1 else 0.0
 
 
-def differ(a: Sequence[float], b: Sequence[float], deviation: float) -> int:
+def differ(a: Sequence[float], b: Sequence[float]) -> int:
     """-1 where ``b`` is lower than ``a``, 1 where it is higher, 0 where noise can explain it.
 
-    A difference counts when it exceeds two standard errors of itself and 2 % of the larger mean.
-    With one seed there is no spread to compare with, so the answer is 0.
+    Welch's test at 95 %: arms that learn late scatter more, so variances are not pooled. Besides,
+    a difference below 2 % of the larger mean does not count. With one seed there is no spread to
+    compare with, so the answer is 0.
     """
     if min(len(a), len(b)) < 2:
         return 0
     gap = fmean(b) - fmean(a)
-    error = deviation * sqrt(1 / len(a) + 1 / len(b))
-    if abs(gap) <= max(_TWO_SIDED * error, _LEAST_SHARE * max(fmean(a), fmean(b))):
+    error = sqrt(variance(a) / len(a) + variance(b) / len(b))
+    bound = _quantile(_freedom(a, b)) * error
+    if abs(gap) <= max(bound, _LEAST_SHARE * max(fmean(a), fmean(b))):
         return 0
     return 1 if gap > 0 else -1
+
+
+def _freedom(a: Sequence[float], b: Sequence[float]) -> float:
+    """Welch and Satterthwaite's degrees of freedom."""
+    first, second = variance(a) / len(a), variance(b) / len(b)
+    if first + second == 0:
+        return float(len(a) + len(b) - 2)
+    parts = first**2 / (len(a) - 1) + second**2 / (len(b) - 1)
+    return (first + second) ** 2 / parts
+
+
+def _quantile(freedom: float) -> float:
+    """Student's two-sided 95 % quantile, that of the next lower whole degrees of freedom."""
+    return _STUDENT[min(len(_STUDENT), max(1, int(freedom))) - 1]
 
 
 def loss_band(label: str, runs: Sequence[Run]) -> Series:

@@ -19,7 +19,7 @@ from configurator.probe.device import environment, pick_device
 from configurator.probe.task import task
 from configurator.probe.train import Recipe, Run
 from configurator.render.curves import Panel
-from configurator.study.bands import differ, loss_band, mean_loss, noise, spread
+from configurator.study.bands import deviation, differ, loss_band, mean_loss, spread
 from configurator.study.result import Study
 from configurator.study.sweep import Arm, Effort, Sweep
 
@@ -126,23 +126,23 @@ def judge(losses: Losses) -> list[str]:
 
     ``losses`` holds, by number of heads, one mean loss a seed.
     """
-    deviation = noise(list(losses.values()))
     heads = sorted(losses)
     words = {-1: "helps", 0: "makes no difference beyond noise", 1: "hurts"}
     steps = [
         f"from {a} to {b} heads (d_head {D_MODEL // a} to {D_MODEL // b}) "
-        f"{words[differ(losses[a], losses[b], deviation)]}: mean loss "
-        f"{fmean(losses[a]):.3f} to {fmean(losses[b]):.3f} nats (between seeds +- {deviation:.3f})"
+        f"{words[differ(losses[a], losses[b])]}: mean loss "
+        f"{fmean(losses[a]):.3f} +- {deviation(losses[a]):.3f} to {fmean(losses[b]):.3f} +- "
+        f"{deviation(losses[b]):.3f} nats (mean and deviation over seeds)"
         for a, b in pairwise(heads)
     ]
-    return [_answer(losses, heads, deviation), *steps]
+    return [_answer(losses, heads), *steps]
 
 
-def _answer(losses: Losses, heads: Sequence[int], deviation: float) -> str:
+def _answer(losses: Losses, heads: Sequence[int]) -> str:
     if min(len(values) for values in losses.values()) < 2:
         return "one seed cannot tell a difference from noise; run at least two."
     best = min(heads, key=lambda h: fmean(losses[h]))
-    equal = [h for h in heads if not differ(losses[best], losses[h], deviation)]
+    equal = [h for h in heads if not differ(losses[best], losses[h])]
     few, most = min(equal), max(equal)
     text = f"more heads help up to {few} (d_head {D_MODEL // few})"
     if few == heads[0]:

@@ -19,7 +19,7 @@ from configurator.probe.model import TinyModel
 from configurator.probe.task import task
 from configurator.probe.train import Recipe
 from configurator.render.curves import Panel
-from configurator.study.bands import differ, loss_band, mean_loss, noise, spread
+from configurator.study.bands import deviation, differ, loss_band, mean_loss, spread
 from configurator.study.result import Study
 from configurator.study.sweep import Arm, Effort, Sweep
 
@@ -177,9 +177,8 @@ def _answer(
     table: Sequence[dict[str, Any]], losses: dict[int, list[float]], task_name: str, count_at: int
 ) -> str:
     mha, mqa = table[0], table[-1]
-    deviation = noise(list(losses.values()))
     gap = mqa["mean_loss"]["mean"] - mha["mean_loss"]["mean"]
-    told = differ(losses[mha["n_kv_heads"]], losses[1], deviation)
+    told = differ(losses[mha["n_kv_heads"]], losses[1])
     learning = {
         -1: f"learns {task_name} faster (mean loss {gap:+.3f} nats)",
         0: f"learns {task_name} no differently beyond noise (mean loss {gap:+.3f} nats)",
@@ -197,17 +196,17 @@ def _answer(
 def _findings(
     table: Sequence[dict[str, Any]], losses: dict[int, list[float]], n_heads: int
 ) -> tuple[str, ...]:
-    deviation = noise(list(losses.values()))
     words = {-1: "below", 0: "not to be told from", 1: "above"}
     found = []
     for row in table[1:]:
-        told = differ(losses[n_heads], losses[row["n_kv_heads"]], deviation)
+        told = differ(losses[n_heads], losses[row["n_kv_heads"]])
         found.append(
             f"{row['name']}: {row['params_saved_share']:.0%} of the attention parameters and "
             f"{1 - row['cache_share']:.0%} of the cache saved "
             f"({format_bytes(table[0]['cache_bytes_fp16'])} to "
             f"{format_bytes(row['cache_bytes_fp16'])}); mean loss "
-            f"{fmean(losses[row['n_kv_heads']]):.3f} is {words[told]} MHA's "
-            f"{fmean(losses[n_heads]):.3f} nats (between seeds +- {deviation:.3f})"
+            f"{fmean(losses[row['n_kv_heads']]):.3f} +- {deviation(losses[row['n_kv_heads']]):.3f} "
+            f"is {words[told]} MHA's {fmean(losses[n_heads]):.3f} +- "
+            f"{deviation(losses[n_heads]):.3f} nats (mean and deviation over seeds)"
         )
     return tuple(found)

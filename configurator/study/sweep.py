@@ -43,7 +43,7 @@ class Effort:
         plan: told how many steps there will be in all, before the first.
     """
 
-    seeds: tuple[int, ...] = (0, 1, 2)
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     steps: int | None = None
     device: str = "auto"
     resume: Path | None = None
