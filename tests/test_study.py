@@ -229,6 +229,9 @@ def test_whether_cache_and_loss_meet_is_read_from_the_table() -> None:
     )
     apart = answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}))
     assert apart.endswith("from rank 64 on: the two do not meet.")
+    # A rank that is near by luck, with a larger one that is not, does not count.
+    lucky = answer(rank_table({8: 0.9, 16: 1.1, 23: 0.5}))
+    assert "within 1 bit of MHA from rank 23 on" in lucky
     assert answer(rank_table({8: 3.0})).endswith("no rank tried stays within 1 bit of MHA.")
 
 

@@ -33,7 +33,7 @@ Seeds = Annotated[
         "--seeds",
         metavar="N|LIST",
         rich_help_panel=_PANEL,
-        help="How many seeds, or which ones: 3, or 0,1,7 (default 2 to 5).",
+        help="How many seeds, or which ones: 3, or 0,1,7 (default 2, 3 or 5).",
     ),
 ]
 Device = Annotated[

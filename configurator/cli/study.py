@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["study"]
 
-_NAMES = {"heads": "5", "mqa": "5", "mla-rank": "2"}
+_NAMES = {"heads": "5", "mqa": "5", "mla-rank": "3"}
 """The studies and how many seeds each is run with, so that it takes some ten minutes."""
 
 Which = Annotated[str, typer.Argument(metavar="WHICH", help="heads, mqa or mla-rank.")]

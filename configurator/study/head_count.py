@@ -77,7 +77,11 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         title=f"number of heads at a width of {D_MODEL}",
         question="Width fixed, does splitting it into more heads help, flatten or hurt?",
         answer=" ".join(f"{name.capitalize()}: {said[0]}" for name, said in sentences.items()),
-        findings=tuple(f"{name}: {s}" for name, said in sentences.items() for s in said[1:]),
+        findings=tuple(
+            f"{name}: {s}"
+            for name, said in sentences.items()
+            for s in (*said[1:], _ends({h: runs[name, h] for h in heads}))
+        ),
         limits=(
             "Mean loss over the run is compared, not the final loss: arms that solve a task end "
             "alike however late they are, so this says how soon as well as how well.",
@@ -159,6 +163,15 @@ def _answer(losses: Losses, heads: Sequence[int]) -> str:
     if many:
         return f"{text}; from {many[0]} on (d_head {D_MODEL // many[0]} and below) they hurt."
     return f"{text}; none tried hurts."
+
+
+def _ends(runs: dict[int, list[Run]]) -> str:
+    """Who ends lowest, which need not be who learns soonest."""
+    losses = {h: [run.loss for run in found] for h, found in runs.items()}
+    best = min(losses, key=lambda h: fmean(losses[h]))
+    equal = [h for h in losses if h != best and not differ(losses[best], losses[h])]
+    also = f"; {_list(equal)} not to be told from it" if equal else ""
+    return f"lowest final loss with {best} ({fmean(losses[best]):.2g} nats){also}"
 
 
 def _list(counts: Sequence[int]) -> str:
