@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "parse_config", "read_config", "show"]
 
@@ -22,16 +22,6 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "parse_config", "read_config", "show"]
 MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 64
 _STDIN = "-"
-
-
-def show(value: object, limit: int = 40) -> str:
-    """``value`` as it may stand in a one-line message: plain ASCII, quoted, cut to ``limit``."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**limit:
-        return f"a whole number above 10^{limit}"
-    if isinstance(value, dict | list):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    text = ascii(value)
-    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def read_config(source: str | os.PathLike[str]) -> dict[str, Any]:

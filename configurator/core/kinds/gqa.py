@@ -92,7 +92,8 @@ class GroupedQuery:
         """Projections, their biases and the QK-norm scales; the block's own norms are not here."""
         total = plus(self.matmul_params(), self.other_params)
         if self.bias in ("qkv", "all"):
-            total = total + (self.qkv_width if self.own_kv else self.n_heads * self.d_head)
+            values = self.n_kv_heads * self.v_width * self.value_is_key  # no projection, no bias
+            total = total + (self.qkv_width - values if self.own_kv else self.n_heads * self.d_head)
         if self.bias in ("o", "all"):
             total = total + self.d_model
         if self.qk_norm:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import index
+from typing import SupportsIndex
 
 from configurator.core.case import Device
 from configurator.core.dtypes import LATENT_FP8, CacheType, cache_type
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show, unknown
 from configurator.core.units import parse_bytes, parse_tokens
 
 __all__ = ["CACHE_MODES", "AuditQuestion", "ask"]
@@ -41,26 +43,41 @@ def ask(
     source_len: str | int | None = None,
     kv_budget: str | int | None = None,
     cache_mode: str = "latent",
+    **others: object,
 ) -> AuditQuestion:
     """A question from what a user typed; raises ``UsageError`` naming the argument."""
+    for name in others:
+        known = ask.__kwdefaults__ or {}
+        raise unknown("argument", name, known, f"known: {', '.join(known)}")
     if cache_mode not in CACHE_MODES:
-        raise UsageError(f"cache-mode {cache_mode[:40]!r} is not known; use latent or rebuilt")
-    for name, value in (
-        ("batch", batch), ("tensor-parallel", tensor_parallel), ("page-size", page_size),
-    ):  # fmt: skip
-        if value is not None and not 1 <= value <= _LARGEST[name]:
-            raise UsageError(f"{name} {value} must be from 1 to {_LARGEST[name]:,}")
+        raise UsageError(f"cache-mode {show(cache_mode)} is not known; use latent or rebuilt")
+    if not isinstance(device, Device | None):
+        raise UsageError(
+            f"device {show(device)} is not a Device; give device('h100-sxm'), or a target's name"
+        )
     return AuditQuestion(
         kv=_cache_type(kv_dtype),
         context=None if context is None else parse_tokens(context),
-        batch=batch,
-        tensor_parallel=tensor_parallel,
+        batch=_whole("batch", batch),
+        tensor_parallel=(
+            None if tensor_parallel is None else _whole("tensor-parallel", tensor_parallel)
+        ),
         device=device,
-        page_size=page_size,
+        page_size=_whole("page-size", page_size),
         source_len=None if source_len is None else parse_tokens(source_len, "source-len"),
         kv_budget=None if kv_budget is None else parse_bytes(kv_budget, "kv-budget"),
         cache_mode=cache_mode,
     )
+
+
+def _whole(name: str, value: object) -> int:
+    """A whole number from 1 to the largest that is meant."""
+    number = index(value) if isinstance(value, SupportsIndex) else 0
+    if isinstance(value, bool) or not 1 <= number <= _LARGEST[name]:
+        raise UsageError(
+            f"{name} {show(value)} must be a whole number from 1 to {_LARGEST[name]:,}"
+        )
+    return number
 
 
 def _cache_type(name: str | CacheType) -> CacheType:

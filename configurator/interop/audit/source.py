@@ -54,7 +54,12 @@ def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Rea
     """
     if isinstance(source, Mapping):
         return _from_values(source)
-    name = os.fspath(source)
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(name, str):
+        raise UsageError(
+            f"a model is named by text or a mapping, not {show(name)}; give the path of a "
+            "config.json, what it holds, or a name that `models` lists"
+        )
     known = set() if name == "-" or _exists(name) else set(model_names())
     if known and (name.casefold() in known or "/" not in name):
         return _from_catalog(name, known), "bf16"

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from configurator.core.case import Case
-from configurator.core.errors import unknown
+from configurator.core.errors import UsageError, show, unknown
 from configurator.interop.export.source import subject_from
 from configurator.interop.export.subject import Exported, RanksError, Subject, in_order
 
@@ -46,12 +46,14 @@ def export(subject: Subject, to: str) -> Exported:
 
     Raises ``UsageError`` for an unknown format and for what the format cannot express.
     """
-    wanted = to.strip().lower().replace("-", "_").replace(".", "_")
+    if not isinstance(subject, Subject):
+        raise UsageError(f"subject {show(subject)} is none; give what subject_from(model) returns")
+    wanted = str(to).strip().lower().replace("-", "_").replace(".", "_")
     for module in formats().values():
         if wanted in module.NAMES:
             done: Exported = module.export(subject)
             return done
-    raise unknown("format", to, formats(), f"use {', '.join(formats())}")
+    raise unknown("format", str(to), formats(), f"use {', '.join(formats())}")
 
 
 def export_case(case: Case, to: str) -> Exported:

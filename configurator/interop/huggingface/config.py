@@ -149,10 +149,10 @@ class Config:
         return int(value)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """True or false; ``default`` where null or unknown."""
+        """True or false; ``default`` where unknown. A null is false, as the classes take it."""
         found = self.find(name)
         if found is None:
-            return default
+            return default and not self.is_null(name)
         if isinstance(found.value, bool):
             return found.value
         if found.value in (0, 1) and isinstance(found.value, int):

@@ -131,7 +131,7 @@ def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
         )
     shared = _shared_width(config, mixture, layer, width)
     router = d_model * experts + experts * mixture.router_bias
-    other = d_model * (mixture.shared_gate and shared > 0) + experts * mixture.correction_bias
+    other = d_model * mixture.shared_gate + experts * mixture.correction_bias
     if mixture.shared_bias is not None and shared and mixture.shared_bias(config):
         other += (2 if mixture.gated else 1) * shared + d_model
     return FeedForward(

@@ -76,8 +76,19 @@ def _plain(config: Config, n: int) -> list[str]:
 def window_size(config: Config) -> int:
     """Tokens of the sliding window, 0 where there is none or it is switched off."""
     if not config.flag("use_sliding_window", True):
+        _say_no_switch(config)
         return 0
     return config.maybe("sliding_window", least=0) or 0
+
+
+def _say_no_switch(config: Config) -> None:
+    """A warning where the family's class has a window and no switch for it."""
+    stated = config.maybe("sliding_window", least=0)
+    if stated and config.defaults and "use_sliding_window" not in config.defaults:
+        config.notes.warn(
+            f"{config.named('use_sliding_window')} is false, so no window is counted; the class of "
+            f"{config.model_type} in transformers 5.24 has no such switch and keeps {stated} tokens"
+        )
 
 
 def scope_of(config: Config, kind: str, window: int | None = None) -> Scope:

@@ -11,11 +11,13 @@ from configurator.interop.huggingface.attention import heads_of
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Layer, Mixture
 from configurator.interop.huggingface.feed_forward import mixture_of
+from configurator.interop.huggingface.rules import flagged
 from configurator.interop.huggingface.scopes import WINDOW
 
 __all__ = ["FAMILIES"]
 
 _SPARSE, _HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
+_MIXTURE = Mixture(shared="one", shared_bias=flagged("mlp_bias"))  # one, whatever the file counts
 _BY_RATIO = {0: WINDOW, 4: _SPARSE, 128: _HEAVY}
 
 
@@ -74,7 +76,7 @@ def _layer(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
         Layer(
             attention=attention,
             scope=Scope("window", config.count("sliding_window", 128)),
-            feed_forward=mixture_of(config, Mixture(shared="count"), i),
+            feed_forward=mixture_of(config, _MIXTURE, i),
             norm_params=2 * norm_size(config, "rms"),
             other_params=hyper,
         )

@@ -180,12 +180,23 @@ def _bart(kind: _Bart) -> Any:
         norms = 2 * 2 * d * (kind.embedding_norm + kind.final_norm)
         config.notes.source_default = rows
         layers = compose(encoder, decoder)
+        source = _source_vocabulary(config)
         return shape_of(
-            config, layers, n_layers=decoder.layers, other=positions + norms,
+            config, layers, n_layers=decoder.layers, other=positions + norms + source,
             tied=config.flag("tie_word_embeddings", True),
         )  # fmt: skip
 
     return whole
+
+
+def _source_vocabulary(config: Config) -> int:
+    """Weights of the encoder's own embedding where the decoder has another one (Marian)."""
+    if config.flag("share_encoder_decoder_embeddings", True):
+        return 0
+    source = config.count("vocab_size")
+    target = config.maybe("decoder_vocab_size") or source
+    config.values = {**config.values, "vocab_size": target}
+    return source * config.count("hidden_size")
 
 
 # ---- FSMT: two vocabularies; Speech2Text: convolutions instead of a source vocabulary

@@ -6,6 +6,7 @@ from configurator.core.kinds import Attention
 from configurator.interop.huggingface.attention import grouped
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family
+from configurator.interop.huggingface.feed_forward import dense
 from configurator.interop.huggingface.rules import bias_if, flagged, positions
 
 __all__ = ["FAMILIES"]
@@ -92,7 +93,10 @@ FAMILIES = {
         layer_extra=lambda config, i, kind: config.count("hidden_size") * (
             i == config.count("num_hidden_layers") - 1
         ),
-        feed_forward=None,
+        feed_forward=lambda config, family, i: dense(
+            config, family, i,
+            config.count("hidden_size") * config.count("intermediate_multiple_size", 4),
+        ),
     ),
     "gptj": Family(norm="layer", norms=1, bias="none", gated=False, mlp_bias=True, extra=_vocab),
     "codegen": Family(

@@ -170,7 +170,8 @@ FAMILIES = {
     ),
     "solar_open": Family(bias=bias_if("attention_bias", "qkv"), mixture=_COUNTED),
     "cohere2_moe": Family(
-        norm="bare", norms=1, tied=True, pattern=_cohere2_moe_pattern, mixture=_ALL,
+        norm="bare", norms=1, tied=True, pattern=_cohere2_moe_pattern,
+        mixture=Mixture(width="intermediate_size", shared="count"),
     ),
     "aria_text": Family(
         mixture=Mixture(width="intermediate_size", shared="count",
