@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from configurator.core.dtypes import cache_type, dtype
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.report import Report
 from configurator.core.units import (
     parse_bandwidth,
@@ -47,6 +47,13 @@ def _listed(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return [value]
     return value
+
+
+def _names(value: Any) -> Any:
+    listed = _listed(value)
+    if not isinstance(listed, list | tuple):
+        return listed
+    return [part.lower() if isinstance(part, str) else part for part in listed]
 
 
 class _Base(BaseModel):
@@ -114,7 +121,7 @@ class Request(_Base):
     d_head: Annotated[tuple[int, ...] | None, BeforeValidator(_listed)] = None
     projection: Annotated[
         tuple[Literal["mha", "gqa", "mqa", "mla"], ...] | None,
-        BeforeValidator(lambda v: [str(p).lower() for p in _listed(v)] if v is not None else None),
+        BeforeValidator(_names),
     ] = None
     allow_decoupled_heads: bool = False
     top: int = Field(5, ge=1, le=100)
@@ -127,11 +134,11 @@ class Request(_Base):
         for width in self.d_head or ():
             if width < 32:
                 raise UsageError(
-                    f"d-head {width} is below 32, where heads lose quality; use 64 or 128"
+                    f"d-head {show(width)} is below 32, where heads lose quality; use 64 or 128"
                 )
             if width > 512 or width % 8:
                 raise UsageError(
-                    f"d-head {width} has no kernel; use 64 or 128, or one of "
+                    f"d-head {show(width)} has no kernel; use 64 or 128, or one of "
                     f"{', '.join(map(str, _HEAD_WIDTHS))}"
                 )
         if self.d_head is not None and not self.d_head:
@@ -218,21 +225,21 @@ def _one_line(error: ValidationError) -> str:
     if isinstance(cause, UsageError):
         return str(cause)
     name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))
-    name = name.replace("_", "-")
-    given = str(first.get("input"))[:60]
+    name = name.replace("_", "-")[:60]
+    given = show(first.get("input"))
     kind, limits = first["type"], first.get("ctx", {})
     if kind == "missing":
         return f"{name} is missing; give --{name}"
     if kind == "extra_forbidden":
         return f"unknown argument {name!r}; see --help for what is allowed"
     if kind == "literal_error":
-        return f"{name} {given!r} is not known; use {limits.get('expected')}"
+        return f"{name} {given} is not known; use {limits.get('expected')}"
     bounds = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
     if kind in bounds:
         words, key = bounds[kind]
         limit = limits[key]
         return f"{name} {given} must be {words} {limit:,.15g}; change it"
-    return f"{name} {given!r} is not valid: {str(first['msg']).lower()}"
+    return f"{name} {given} is not valid: {str(first['msg']).lower()}"
 
 
 def request_schema() -> dict[str, Any]:

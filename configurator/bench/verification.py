@@ -17,6 +17,7 @@ from configurator.bench.point import cached_bytes
 from configurator.bench.points import Point, attention_to
 from configurator.bench.sweep import document, measurements, run
 from configurator.core.dtypes import cache_type
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds import Attention
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Measurement
@@ -51,6 +52,10 @@ def geometries(report: Any) -> tuple[list[Attention], dict[str, Any]]:
 
     ``report`` is a :class:`configurator.core.report.Report` or anything with its attributes.
     """
+    if not hasattr(report, "recommendation"):
+        raise UsageError(
+            f"report {show(report)} is none; give what recommend() returns, or a list of geometries"
+        )
     found: list[Attention] = []
     for r in (report.recommendation, *(o.recommendation for o in report.alternatives)):
         shape = {
@@ -118,6 +123,8 @@ def verify(
     work: dict[str, Any] = {}
     if isinstance(report, list | tuple):
         shapes = list(report)
+        if not shapes or not all(hasattr(a, "score_flops") for a in shapes):
+            raise UsageError("geometries are missing; list a GroupedQuery or a Latent at least")
     else:
         shapes, work = geometries(report)
     context, batch = int(work.get("context", context)), int(work.get("batch", batch))

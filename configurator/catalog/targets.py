@@ -19,7 +19,7 @@ from configurator.catalog.classes import memory_share
 from configurator.catalog.devices import NODE_DEVICES, build, figures
 from configurator.catalog.store import load, read_toml
 from configurator.core.case import Device
-from configurator.core.errors import UsageError, unknown
+from configurator.core.errors import UsageError, show, unknown
 from configurator.core.units import parse_bandwidth, parse_bytes, parse_flops
 
 __all__ = ["aliases", "custom", "describe", "device", "devices", "names"]
@@ -217,7 +217,9 @@ def _not_found(name: str, folded: str) -> UsageError:
 
 def _times(found: Device, table: Mapping[str, Any], count: int, machines: int) -> Device:
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_DEVICES:
-        raise UsageError(f"device count {count!r} must be a whole number from 1 to {_MOST_DEVICES}")
+        raise UsageError(
+            f"device count {show(count)} must be a whole number from 1 to {_MOST_DEVICES}"
+        )
     nodes = machines or -(-count // int(table.get("node_devices", NODE_DEVICES)))
     return replace(found, count=count, nodes=nodes)
 

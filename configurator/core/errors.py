@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["MissingError", "MissingExtra", "UsageError", "nearest", "unknown"]
+__all__ = ["MissingError", "MissingExtra", "UsageError", "nearest", "show", "unknown"]
+
+_LONGEST = 700  # characters of one error line; what was given is cut where it is named
 
 
 class UsageError(ValueError):
@@ -15,7 +17,8 @@ class UsageError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(str(message).split()))
+        line = " ".join(str(message).split())
+        super().__init__(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}...")
 
 
 class MissingError(RuntimeError):
@@ -40,6 +43,16 @@ class MissingExtra(MissingError):  # noqa: N818 - callers read it as a name, not
         super().__init__(
             f'{purpose} needs {package}; install it with: pip install "mha-configurator[{extra}]"'
         )
+
+
+def show(value: object, limit: int = 40) -> str:
+    """``value`` as it may stand in a one-line message: plain ASCII, quoted, cut to ``limit``."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**limit:
+        return f"a whole number {'above ' if value > 0 else 'below -'}10^{limit}"
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    text = ascii(value)
+    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from configurator.core.case import Device
 from configurator.core.dtypes import CacheType, cache_type
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kernels import Kernel, choose
 from configurator.core.kernels import kernel as named
 from configurator.core.kinds import Attention
@@ -61,8 +61,13 @@ def predict_latency(
         On a device of a vendor nobody timed only good for ranking (see :func:`interval`).
 
     Raises:
-        UsageError: unknown phase, kernel or cache type, or sizes below 1.
+        UsageError: unknown phase, kernel or cache type, sizes below 1, or what is neither an
+            attention nor a device.
     """
+    if not hasattr(attention, "score_flops"):  # a protocol's isinstance would read every column
+        raise UsageError(f"attention {show(attention)} is none; give a GroupedQuery or a Latent")
+    if not isinstance(device, Device):
+        raise UsageError(f"device {show(device)} is none; give device('h100-sxm')")
     found = parts(
         attention,
         device,
@@ -144,10 +149,9 @@ def parts(
 def _column(name: str, value: object) -> np.ndarray:
     try:
         return np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(
-            f"{name} {str(value)[:40]!r} is no number and no column of numbers; give one such as "
-            "32768"
+            f"{name} {show(value)} is no number and no column of numbers; give one such as 32768"
         ) from None
 
 

@@ -12,7 +12,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 
 # A whole number, a real or a truth, or a numpy column of them. Type checkers see Any: a union of
 # the two would have to be taken apart at every use, and one formula is meant to serve both.
@@ -61,7 +61,7 @@ def _split(text: object, what: str, allowed: str) -> tuple[Decimal, str]:
 def _scaled(
     text: object, what: str, allowed: str, units: dict[str, Any], fold: bool = False
 ) -> Decimal:
-    number, unit = _split(text, what, allowed)
+    number, unit = _split(_plain(text, what, allowed), what, allowed)
     if fold:
         unit = unit.lower()
     if unit not in units:
@@ -90,7 +90,7 @@ def parse_params(text: str | int | float, what: str = "params") -> int:
     500000000
     """
     allowed = "a count such as 350M, 7B or 1.3e9"
-    return _whole(_scaled(_plain(text), what, allowed, _PARAMS, fold=True), text, what, allowed)
+    return _whole(_scaled(text, what, allowed, _PARAMS, fold=True), text, what, allowed)
 
 
 def parse_tokens(text: str | int | float, what: str = "context") -> int:
@@ -100,7 +100,7 @@ def parse_tokens(text: str | int | float, what: str = "context") -> int:
     1536
     """
     allowed = "whole tokens such as 8192, 32k (32,768) or 1M (1,048,576)"
-    return _whole(_scaled(_plain(text), what, allowed, _TOKENS, fold=True), text, what, allowed)
+    return _whole(_scaled(text, what, allowed, _TOKENS, fold=True), text, what, allowed)
 
 
 def parse_bytes(text: str | int | float, what: str = "memory") -> int:
@@ -110,14 +110,14 @@ def parse_bytes(text: str | int | float, what: str = "memory") -> int:
     25769803776
     """
     allowed = "bytes such as 24GiB (2^30) or 24GB (10^9)"
-    return _whole(_scaled(_plain(text), what, allowed, _BYTES) // 1, text, what, allowed)
+    return _whole(_scaled(text, what, allowed, _BYTES) // 1, text, what, allowed)
 
 
 def parse_bandwidth(text: str | int | float, what: str = "bandwidth") -> float:
     """Bytes per second: ``1000GB/s``, ``3.35TB/s``; a bare number is GB/s as vendors print it."""
     allowed = "a rate such as 1000GB/s or 3.35TB/s"
     units = {f"{unit}/s": factor for unit, factor in _BYTES.items() if unit} | {"": 10**9}
-    value = float(_scaled(_plain(text), what, allowed, units))
+    value = float(_scaled(text, what, allowed, units))
     if value <= 0:
         raise UsageError(f"{what} {text!r} must be above zero; write {allowed}")
     return value
@@ -127,7 +127,7 @@ def parse_flops(text: str | int | float, what: str = "tflops") -> float:
     """FLOP per second from dense TFLOP/s: ``165`` or ``165TFLOPS``."""
     allowed = "dense TFLOP/s such as 165"
     units = {"": 10**12, "tflops": 10**12, "tflop/s": 10**12, "gflops": 10**9, "pflops": 10**15}
-    value = float(_scaled(_plain(text), what, allowed, units, fold=True))
+    value = float(_scaled(text, what, allowed, units, fold=True))
     if value <= 0:
         raise UsageError(f"{what} {text!r} must be above zero; write {allowed}")
     return value
@@ -136,15 +136,17 @@ def parse_flops(text: str | int | float, what: str = "tflops") -> float:
 def parse_seconds(text: str | int | float, what: str = "budget") -> float:
     """A duration: ``60s``, ``2min``, ``1h``; a bare number is seconds."""
     allowed = "a duration such as 60s or 2min"
-    value = float(_scaled(_plain(text), what, allowed, _SECONDS, fold=True))
+    value = float(_scaled(text, what, allowed, _SECONDS, fold=True))
     if value <= 0:
         raise UsageError(f"{what} {text!r} must be above zero; write {allowed}")
     return value
 
 
-def _plain(text: str | int | float) -> str:
+def _plain(text: object, what: str, allowed: str) -> str:
     if isinstance(text, bool):
         return "true" if text else "false"
+    if isinstance(text, int) and abs(text) > _LARGEST:  # its digits may be too many to print
+        raise UsageError(f"{what} {show(text)} is beyond 10^18; write {allowed}")
     if isinstance(text, float):
         if not math.isfinite(text):
             return str(text)
