@@ -18,7 +18,7 @@ from configurator.core.errors import UsageError
 from configurator.core.kinds import Attention
 from configurator.core.units import Count
 
-__all__ = ["Frame", "fit_feed_forward", "frames", "is_mixture", "sparsity"]
+__all__ = ["Frame", "fit_feed_forward", "frames", "is_mixture", "lower_ranks", "sparsity"]
 
 _RATIOS = ((1e9, 40.0), (4e9, 85.0), (50e9, 100.0), (math.inf, 130.0))
 _SPARSE_FROM = 4.0  # dense models lie at 0.7 to 3.0, mixtures at 5.1 and up, nothing between
@@ -82,11 +82,16 @@ def _per_block(arch: str) -> float:
     return 28.0 if arch == "encoder-decoder" else 12.0
 
 
-def _snap_width(width: float, heads_multiple: int, d_head: int) -> int:
-    """The nearest width (in ratio) that tensor cores and whole heads like."""
+def _snap_width(width: float, heads_multiple: int, d_head: int | None) -> int:
+    """The nearest width (in ratio) that tensor cores and whole heads like.
+
+    ``d_head`` is the head width that was asked for; without one it is the usual one.
+    """
     step = next(step for limit, step in _WIDTH_STEPS if width < limit)
+    if d_head and step % d_head:  # as many heads a step as there are of 128
+        step = math.lcm(64, d_head * max(1, step // 128))
     if heads_multiple > 1:
-        step = math.lcm(step, d_head * heads_multiple)
+        step = math.lcm(step, (d_head or (128 if width >= 1024 else 64)) * heads_multiple)
     low = max(step, int(width // step) * step)
     high = low + step if low <= width else low
     return low if width / low <= high / width else high
@@ -102,12 +107,13 @@ def frames(
     tied: bool | None,
     arch: str,
     tensor_parallel: int = 1,
-    d_head: int = 128,
+    d_head: int | None = None,
 ) -> list[Frame]:
     """Model shapes that meet the budget: the preferred one first, then a deeper and a flatter one.
 
-    Only one is returned where width or depth is given. Raises ``UsageError`` where the vocabulary
-    or the width alone exceeds the budget.
+    Only one is returned where width or depth is given. A width of its own choice is a multiple of
+    ``d_head``, where that is given, and holds whole heads for each of ``tensor_parallel`` ranks.
+    Raises ``UsageError`` where the vocabulary or the width alone exceeds the budget.
     """
     vocab = vocab_size or (50_304 if params < 1e9 else 100_352)
     tie = tied if tied is not None else (params < 4e9 or arch != "decoder")
@@ -134,12 +140,17 @@ def frames(
     else:
         found = _free(base, d_model, n_layers, tensor_parallel, d_head)
     for frame in found:
-        _check_room(frame)
+        _check_room(frame, lower_ranks(d_model, tensor_parallel))
     return found
 
 
+def lower_ranks(d_model: int | None, ranks: int) -> str:
+    """A remedy for a width that was only chosen so wide to give every rank whole heads."""
+    return "" if d_model or ranks == 1 else f", or lower --tensor-parallel from {ranks}"
+
+
 def _free(
-    base: Frame, d_model: int | None, n_layers: int | None, ranks: int, d_head: int
+    base: Frame, d_model: int | None, n_layers: int | None, ranks: int, d_head: int | None
 ) -> list[Frame]:
     size = base.active_params or base.params
     share = _ACTIVE_SHARE if base.active_params else 1.0
@@ -163,7 +174,7 @@ def _free(
             else:
                 ratio = _ratio(size) * scale * math.sqrt(block / 12.0)
                 width = ratio * (room / (block * ratio**2)) ** (1 / 3)
-        snapped = _snap_width(width, ranks, d_head if width >= 1024 else 64)
+        snapped = _snap_width(width, ranks, d_head)
         unsnapped = room / (block * width**2)
         depth = n_layers or _even(
             unsnapped ** (1 - _DEPTH_FOLLOWS_WIDTH) * layers_for(snapped) ** _DEPTH_FOLLOWS_WIDTH
@@ -179,7 +190,7 @@ def _even(layers: float) -> int:
     return max(1, round(layers)) if layers < 8 else 2 * round(layers / 2)
 
 
-def _check_room(frame: Frame) -> None:
+def _check_room(frame: Frame, remedy: str) -> None:
     if frame.n_layers > _MOST_LAYERS:
         raise UsageError(
             f"d-model {frame.d_model} would need {frame.n_layers:,} layers for "
@@ -193,7 +204,8 @@ def _check_room(frame: Frame) -> None:
         raise UsageError(
             f"{name} {frame.active_params or frame.params:,} leave no room for layers: a "
             f"vocabulary of {frame.vocab_size:,} at d_model {frame.d_model} takes {floor:,} "
-            f"({copies} x vocabulary x width); raise --{name}, or lower --vocab-size or --d-model"
+            f"({copies} x vocabulary x width); raise --{name}, or lower --vocab-size or "
+            f"--d-model{remedy}"
         )
 
 

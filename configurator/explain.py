@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from configurator.core import cost
 from configurator.core.case import Case
 from configurator.core.dtypes import cache_type
+from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
-from configurator.core.layers import LayerGroup
 from configurator.core.quality import ERROR_NATS
 from configurator.core.report import Option, TestHook
 from configurator.core.step import decode_seconds
 from configurator.core.units import format_bytes
 from configurator.rank import Principles
 
-__all__ = ["reason", "test_hook", "why", "why_not", "with_attention"]
+__all__ = ["reason", "test_hook", "why", "why_not"]
 
 
 _AGAINST = (
@@ -44,16 +45,10 @@ def as_mha(case: Case) -> Case:
     a = case.attention
     width = a.qk_nope_head_dim if isinstance(a, Latent) else a.d_head  # type: ignore[attr-defined]
     mha = GroupedQuery(d_model=a.d_model, n_heads=a.n_heads, n_kv_heads=a.n_heads, d_head=width)
-    return with_attention(case, mha)
-
-
-def with_attention(case: Case, attention: GroupedQuery | Latent) -> Case:
-    """The same shape with another attention in every layer (feed-forward untouched)."""
-
-    def swap(group: LayerGroup) -> LayerGroup:
-        return group if group.attention is None else replace(group, attention=attention)
-
-    groups = tuple(swap(g) for g in case.shape.groups)
+    groups = tuple(
+        group if group.attention is None else replace(group, attention=mha)
+        for group in case.shape.groups
+    )
     return replace(case, shape=replace(case.shape, groups=groups))
 
 
@@ -92,8 +87,12 @@ def why(
     runner_up: Option | None,
     case: Case,
     asked: tuple[str, ...],
+    around: Callable[[Attention], Case],
 ) -> tuple[str, ...]:
-    """The reasons in the order in which they decide, with the margin to the runner-up."""
+    """The reasons in the order in which they decide, with the margin to the runner-up.
+
+    ``around`` gives the case of another attention at the same parameter budget.
+    """
     said = [f"Projection: {wish.why['projection']}."]
     rec = chosen.recommendation
     if wish.projection[0] not in asked:
@@ -119,7 +118,7 @@ def why(
     said.append(f"{rec.n_heads} query heads: {wish.why['latent_heads' if latent else 'n_heads']}.")
     if rec.projection in ("GQA", "MQA") and case.shape.arch != "encoder":
         said.append(_kv_heads(wish, chosen))
-        step = _one_step_further(case, chosen)
+        step = _one_step_further(case, chosen, around)
         if step:
             said.append(step)
     if runner_up is not None:
@@ -167,12 +166,12 @@ def _kv_heads(wish: Principles, chosen: Option) -> str:
     )
 
 
-def _one_step_further(case: Case, chosen: Option) -> str:
+def _one_step_further(case: Case, chosen: Option, around: Callable[[Attention], Case]) -> str:
     """What halving the KV heads would buy, in bytes, sequences and time beyond the error."""
     a = case.attention
     if not isinstance(a, GroupedQuery) or a.n_kv_heads < 2 or a.n_kv_heads % 2:
         return ""
-    half = with_attention(case, replace(a, n_kv_heads=a.n_kv_heads // 2))
+    half = around(replace(a, n_kv_heads=a.n_kv_heads // 2))
     saved = cost.cache_bytes(case) - cost.cache_bytes(half)
     text = f"Halving them to {a.n_kv_heads // 2} would save {format_bytes(saved)} of cache"
     before, after = chosen.cache.max_batch, None

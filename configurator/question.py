@@ -5,19 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from configurator import __version__
 from configurator.assemble import label, option, recommendation, rule_reports
-from configurator.budget import Frame, frames
+from configurator.budget import Frame, frames, lower_ranks
 from configurator.catalog import published
 from configurator.core.case import Case, Device, Workload
 from configurator.core.cost import params_total
 from configurator.core.dtypes import cache_type
 from configurator.core.errors import UsageError
 from configurator.core.initialization import initialization
+from configurator.core.kinds import Attention
 from configurator.core.report import Option, Report, TrainingReport
 from configurator.core.units import format_bytes
 from configurator.explain import reason, test_hook, why, why_not
@@ -25,7 +27,7 @@ from configurator.front import pareto
 from configurator.rank import decide, order, principles
 from configurator.remedies import remedies
 from configurator.schema import GeometryRequest, Request
-from configurator.search import PROJECTIONS, Grid, Table, grid, only, tabulate
+from configurator.search import PROJECTIONS, Grid, Table, grid, only, shape_of, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
 from configurator.training import training_report
@@ -60,10 +62,17 @@ class Question:
             tied=request.tie_embeddings,
             arch=request.arch,
             tensor_parallel=int(self.workload.tensor_parallel),
-            d_head=min(request.d_head) if request.d_head else 128,
+            d_head=self._head_width(),
         )
         self.warnings += self.frames[0].notes
         self.asked = self._projections()
+
+    def _head_width(self) -> int | None:
+        """The head width that a width of the advisor's choice must be a multiple of."""
+        asked = self.request.d_head or ()
+        if self.request.allow_decoupled_heads or not asked:
+            return None
+        return next((width for width in (64, 128) if width in asked), min(asked))
 
     def _projections(self) -> tuple[str, ...]:
         """The projections to choose from; MLA below 1B parameters only when benchmarking."""
@@ -77,6 +86,17 @@ class Question:
                 f"{_LATENT_LEAST:,}, where its evidence conflicts; add --benchmarking to try it"
             )
         return tuple(p for p in asked if p != "MLA") or tuple(p for p in PROJECTIONS if p != "MLA")
+
+    def around(self, frame: Frame, attention: Attention) -> Case:
+        """The frame's model around another attention; the feed-forward takes what that frees."""
+        shape = shape_of(
+            frame,
+            attention,
+            source_len=int(self.workload.source_len),
+            window=self.request.window or 0,
+            full_every=self.request.full_every or 0,
+        )
+        return Case(shape=shape, workload=self.workload, device=self.device)
 
     def grids(self, frame: Frame) -> tuple[Grid, ...]:
         """The candidates inside one frame; raises ``UsageError`` where the request allows none."""
@@ -106,6 +126,7 @@ class Question:
         rules = rule_reports(case)
         fits = chosen.cache.fits is not False
         self.warnings += unhonoured(request, case.shape, self.asked, self.device)
+        around = partial(self.around, frame)
         return Report(
             request=echo(request, self.workload),
             recommendation=recommendation(case, reason(case)),
@@ -121,10 +142,10 @@ class Question:
             precedents=tuple(published.neighbours(case, _PRECEDENTS)),
             measurements=(),
             warnings=tuple(self.warnings),
-            why=why(wish, chosen, _runner_up(table, ranked), case, self.asked),
+            why=why(wish, chosen, _runner_up(table, ranked), case, self.asked, around),
             target=describe(self.device),
             fits=fits,
-            remedies=() if fits else (*remedies(case), *_another(table, ranked)),
+            remedies=() if fits else (*remedies(case, around), *_another(table, ranked)),
             command=command("recommend", request),
             version=__version__,
             training=self._training(table, case, frame),
@@ -177,15 +198,16 @@ class Question:
         if feed_forward is not None and feed_forward.d_ff > 0:
             return
         shape = f"d-model {frame.d_model} and {frame.n_layers} layers"
+        remedy = lower_ranks(self.request.d_model, int(self.workload.tensor_parallel))
         if frame.active_params:
             raise UsageError(
                 f"no mixture of experts has {frame.params:,} parameters with "
                 f"{frame.active_params:,} active at {shape}; bring the two closer together, or "
-                "change --d-model or --n-layers"
+                f"change --d-model or --n-layers{remedy}"
             )
         raise UsageError(
             f"params {frame.params:,} leave no room for a feed-forward beside the attention at "
-            f"{shape}; raise --params, or lower --d-model or --n-layers"
+            f"{shape}; raise --params, or lower --d-model or --n-layers{remedy}"
         )
 
     def shortlist(self, table: Table, ranked: list[int], front: np.ndarray) -> list[int]:

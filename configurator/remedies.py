@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from configurator.core import cost
 from configurator.core.case import Case
-from configurator.core.dtypes import cache_type
+from configurator.core.dtypes import CacheType, cache_type, dtype
+from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.layers import ModelShape, Scope
 from configurator.core.units import format_bytes
-from configurator.explain import with_attention
 
 __all__ = ["remedies"]
 
 
-def remedies(case: Case) -> tuple[str, ...]:
-    """What would make a case that does not fit fit, each tried and with its numbers."""
+def remedies(case: Case, around: Callable[[Attention], Case]) -> tuple[str, ...]:
+    """What would make a case that does not fit fit, each tried and with its numbers.
+
+    ``around`` gives the case of another attention at the same parameter budget.
+    """
     if case.device is None:
         return ()
     found: list[str] = []
@@ -35,27 +39,35 @@ def remedies(case: Case) -> tuple[str, ...]:
     a = case.attention
     tries: list[tuple[str, Case]] = []
     for name in ("fp8", "q4_0"):
-        if work.kv.k.bytes_per_element > cache_type(name).k.bytes_per_element:
+        if _smaller(name, work.kv):
             quantised = replace(work, kv=cache_type(name))
             tries.append((f"--kv-dtype {name}", replace(case, workload=quantised)))
     if isinstance(a, GroupedQuery):
         fewer = [n for n in (4, 2, 1) if n < a.n_kv_heads and a.n_heads % n == 0]
         tries += [
-            (f"{n} KV head{'s' if n > 1 else ''}", with_attention(case, replace(a, n_kv_heads=n)))
-            for n in fewer
+            (f"{n} KV head{'s' if n > 1 else ''}", around(replace(a, n_kv_heads=n))) for n in fewer
         ]
         latent = Latent(d_model=a.d_model, n_heads=a.n_heads, kv_lora_rank=512)
         if case.shape.arch == "decoder" and cost.params_total(case.shape) >= 1e9:
-            tries.append(("MLA (rank 512)", with_attention(case, latent)))
-    if case.shape.arch == "decoder" and work.context > 4096:
-        tries.append(("--window 4096 --full-every 6", _windowed(case, 4096, 6)))
-        both = replace(_windowed(case, 4096, 6), workload=replace(work, kv=cache_type("fp8")))
-        tries.append(("--window 4096 --full-every 6 --kv-dtype fp8", both))
-    if work.weight_dtype in ("bf16", "fp16", "fp32"):
+            tries.append(("MLA (rank 512)", around(latent)))
+    tries = [(text, changed) for text, changed in tries if _possible(changed)]
+    windowed = _windowed(case, 4096, 6)
+    if case.shape.arch == "decoder" and cost.cache_bytes(windowed) < cost.cache_bytes(case):
+        tries.append(("--window 4096 --full-every 6", windowed))
+        if _smaller("fp8", work.kv):
+            both = replace(windowed, workload=replace(work, kv=cache_type("fp8")))
+            tries.append(("--window 4096 --full-every 6 --kv-dtype fp8", both))
+    stored = dtype(work.weight_dtype).bytes_per_element
+    if stored > 1:
         eight = replace(work, weight_dtype="int8")
         tries.insert(0, ("--weight-dtype int8", replace(case, workload=eight)))
-        light = replace(work, weight_dtype="q4_0", kv=cache_type("fp8"))
-        tries.append(("4-bit weights and an fp8 cache", replace(case, workload=light)))
+    if stored > dtype("q4_0").bytes_per_element:
+        four = replace(work, weight_dtype="q4_0")
+        if _smaller("fp8", work.kv):
+            light = replace(case, workload=replace(four, kv=cache_type("fp8")))
+            tries.append(("4-bit weights and an fp8 cache", light))
+        else:
+            tries.append(("--weight-dtype q4_0", replace(case, workload=four)))
     short: list[str] = []
     for text, changed in tries:
         if fits(changed):
@@ -90,12 +102,26 @@ def _far_too_large(case: Case) -> str:
     )
 
 
+def _smaller(name: str, kv: CacheType) -> bool:
+    """Whether neither keys nor values grow in a cache of this type, and one of them shrinks."""
+    each = dtype(name).bytes_per_element
+    sizes = (kv.k.bytes_per_element, kv.v.bytes_per_element)
+    return each <= min(sizes) and each < max(sizes)
+
+
+def _possible(case: Case) -> bool:
+    """Whether the budget leaves a feed-forward beside the attention."""
+    feed_forward = case.shape.feed_forward
+    return feed_forward is None or feed_forward.d_ff > 0
+
+
 def _windowed(case: Case, window: int, full_every: int) -> Case:
-    group = case.shape.main
-    full = group.count // full_every
+    """Every layer anew: one in ``full_every`` keeps the whole context, the others a window."""
+    group, layers = case.shape.main, case.shape.n_layers
+    full = layers // full_every
     groups = (
-        replace(group, count=full),
-        replace(group, count=group.count - full, scope=Scope("window", window)),
+        replace(group, count=full, scope=Scope("full")),
+        replace(group, count=layers - full, scope=Scope("window", window)),
     )
     shape: ModelShape = replace(case.shape, groups=groups)
     return replace(case, shape=shape)

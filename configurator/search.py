@@ -27,7 +27,7 @@ from configurator.core.shapes import decoder, encoder, encoder_decoder
 from configurator.core.step import decode_seconds
 from configurator.rulebook import admissible
 
-__all__ = ["Grid", "Table", "grid", "only", "revisit", "row", "shape_of", "tabulate",
+__all__ = ["LATENT_SETS", "Grid", "Table", "grid", "only", "revisit", "row", "shape_of", "tabulate",
            "work_columns"]  # fmt: skip
 
 # (nope, rope, value, rank, query rank): shapes with fast kernels first (DeepSeek-V2/V3, FlashMLA;

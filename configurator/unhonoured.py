@@ -5,6 +5,7 @@ from __future__ import annotations
 from configurator.budget import Frame
 from configurator.core.case import Device, ModelShape
 from configurator.schema import GeometryRequest, Request
+from configurator.search import LATENT_SETS
 
 __all__ = ["nothing_possible", "unhonoured", "unused"]
 
@@ -68,8 +69,23 @@ def nothing_possible(request: Request, frame: Frame) -> str:
     if frame.arch != "decoder" and request.projection == ("mla",):
         return f"projection mla is for decoders here; arch is {frame.arch}: use mha, gqa or mqa"
     kinds = ",".join(request.projection or ("any",))
-    widths = ",".join(map(str, request.d_head or (64, 128)))
+    widths = request.d_head or (64, 128)
+    if request.projection == ("mla",) and not set(widths) & {s[0] for s in LATENT_SETS}:
+        usual = " or ".join(sorted({str(s[0]) for s in LATENT_SETS}, reverse=True))
+        return (
+            f"no geometry is possible: MLA has kernels for heads of {usual}, not of "
+            f"{', '.join(map(str, widths))}; name one of them, or another --projection"
+        )
+    fitting = [w for w in widths if frame.d_model % w == 0]
+    if fitting and not request.allow_decoupled_heads:
+        heads = " or ".join(f"{frame.d_model // w} heads of {w}" for w in fitting)
+        return (
+            f"no geometry is possible: d-model {frame.d_model} means {heads}, whose divisors "
+            f"allow no {kinds}; name another --projection or --d-model, or add "
+            "--allow-decoupled-heads"
+        )
+    listed = ",".join(map(str, widths))
     return (
-        f"no geometry is possible: d-model {frame.d_model} with d-head {widths} and projection "
+        f"no geometry is possible: d-model {frame.d_model} with d-head {listed} and projection "
         f"{kinds}; d-model must be a multiple of d-head, or add --allow-decoupled-heads"
     )

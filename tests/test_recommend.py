@@ -132,6 +132,70 @@ def test_what_a_remedy_promises_holds():
     assert fits.fits is True
 
 
+def test_a_remedy_keeps_the_parameter_budget():
+    """40 heads as 2 KV heads free 2.2B weights; the feed-forward takes them, so nothing fits."""
+    report = ask(
+        params="13B", context="64k", projection="mha", kv_dtype="fp8", window=4096, full_every=6,
+        memory="24GiB", bandwidth="1000GB/s",
+    )  # fmt: skip
+    assert [o.cache.fits for o in report.alternatives] == [False] * len(report.alternatives)
+    text = " ".join(report.remedies)
+    assert "--weight-dtype int8" in text
+    assert "KV head" not in text
+    assert "--window" not in text  # it was asked for, and does not fit
+    assert "fp8" not in text  # likewise
+
+
+def test_a_smaller_cache_type_is_smaller():
+    report = ask(params="7B", context="1M", target="rtx-4090", kv_dtype="q4_0")
+    assert not any("fp8" in text for text in report.remedies)
+    report = ask(params="34B", target="rtx-4090", weight_dtype="fp8", kv_dtype="fp8")
+    assert any(text.startswith("with --weight-dtype q4_0 it fits") for text in report.remedies)
+
+
+@pytest.mark.parametrize("params", ["1.5B", "7B", "236B"])
+def test_half_the_kv_heads_are_the_alternative_with_half(params):
+    report = ask(
+        params=params, context="32k", target="8xh200-sxm", tensor_parallel=1,
+        active_params="21B" if params == "236B" else None,
+    )  # fmt: skip
+    kv = report.recommendation.n_kv_heads
+    (half,) = [
+        o for o in report.alternatives
+        if (o.recommendation.projection, o.recommendation.n_kv_heads) == ("GQA", kv // 2)
+        and o.recommendation.d_head == report.recommendation.d_head and ":" not in o.label
+    ]  # fmt: skip
+    (said,) = [w for w in report.why if w.startswith("Halving")]
+    assert f"fit {half.cache.max_batch:,} sequences instead of {report.cache.max_batch:,}" in said
+    assert f"{1 - half.latency.decode_s / report.latency.decode_s:.0%} shorter" in said
+
+
+@pytest.mark.parametrize("d_head", [32, 80, 96, 112, 160, 192, 256])
+@pytest.mark.parametrize("params", ["50M", "350M", "7B", "70B"])
+def test_a_width_of_its_own_choice_is_a_multiple_of_the_head_width(params, d_head):
+    found = ask(params=params, d_head=d_head).recommendation
+    assert found.d_head == d_head
+    assert found.n_heads * d_head == found.d_model
+    assert found.d_model % 64 == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"params": "1.5B", "active_params": "75M", "projection": "gqa"}, "7 heads of 64, whose"),
+        ({"params": "7B", "d_head": 256, "projection": "mla"}, "MLA has kernels for heads of 64"),
+        ({"params": "50M", "target": "2x8xh100-sxm"}, "or lower --tensor-parallel from 16"),
+        (
+            {"params": "125M", "target": "2x8xh100-sxm", "tie_embeddings": False},
+            "no room for a feed-forward.*or lower --tensor-parallel from 16",
+        ),
+    ],
+)
+def test_what_leaves_no_candidate_is_named(request_, says):
+    with pytest.raises(UsageError, match=says):
+        ask(**request_)
+
+
 def test_encoder_decoder_keeps_self_and_cross_caches_apart():
     report = ask(params="220M", arch="encoder-decoder", source_len="4k", context=512)
     r, c = report.recommendation, report.cache
