@@ -301,20 +301,13 @@ def workload_of(
     """
     count = device.count if device else 1
     ranks = request.tensor_parallel or count
-    if device is not None and ranks > count:
-        raise UsageError(
-            f"tensor-parallel {ranks} needs {ranks} devices, the target has {count}; name "
-            f"{ranks}x{device.name}, or lower --tensor-parallel"
-        )
     if device is None and ranks > 1:
         raise UsageError(
             f"tensor-parallel {ranks} needs a target of {ranks} devices; name one, such as "
             f"--target {ranks}xh100-sxm, or leave --tensor-parallel out"
         )
-    if count % ranks:
-        raise UsageError(
-            f"tensor-parallel {ranks} does not divide the target's {count} devices; use a divisor"
-        )
+    if device is not None:
+        device.check_ranks(ranks)
     source = request.source_len
     if request.arch == "encoder-decoder" and source is None:
         source = request.context

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from configurator import audit
 from configurator.cli import main
 
 LLAMA_8B: dict[str, Any] = {
@@ -181,7 +182,7 @@ def test_the_table_says_where_the_bytes_are(capsys: pytest.CaptureFixture[str]) 
         (("qwen3-8b", "--format", "yaml"), "unknown format 'yaml'"),
         (("qwen3-8b", "--kv-dtype", "fp7"), "unknown kv-dtype"),
         (("qwen3-8b", "--batch", "many"), "'many' is not a whole number"),
-        (("qwen3-8b", "--batch", "-1"), "batch -1 must be from 1"),
+        (("qwen3-8b", "--batch", "-1"), "batch -1 must be a whole number from 1"),
         (("qwen3-8b", "--kv-dtype", "fp8_ds_mla"), "MLA's latents"),
     ],
 )
@@ -204,3 +205,68 @@ def test_the_whole_process_with_a_pipe() -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert json.loads(done.stdout)["params_total"] == 8_030_261_248
+
+
+def beyond(**config: Any) -> list[str]:
+    """What an audit says of 100,000 tokens."""
+    found = audit({**LLAMA_8B, "max_position_embeddings": 32_768, **config}, context=100_000)
+    return [text for text in found.warnings if "positions" in text]
+
+
+_YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
+
+
+@pytest.mark.parametrize(
+    ("config", "limit"),
+    [
+        ({}, "32,768 positions that the model states:"),
+        ({"rope_scaling": None}, "32,768"),
+        ({"rope_scaling": {**_YARN, "factor": 2.0}}, "65,536 positions that the model states aft"),
+        ({"rope_scaling": {"type": "linear", "factor": 2}}, "65,536"),
+        ({"rope_scaling": {**_YARN, "factor": "4", "original_max_position_embeddings": []}}, "32,"),
+        ({"rope_scaling": {**_YARN, "factor": True}}, "32,768"),
+        # Llama 3.1 states the length it was extended to: 8 x 8,192 is less.
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+                           "original_max_position_embeddings": 8192}}, "65,536"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0},
+                              "sliding_attention": {"rope_type": "default"}}}, "65,536"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_context_beyond_the_positions_is_a_warning(config: dict[str, Any], limit: str) -> None:
+    (text,) = beyond(**config)
+    assert f"context 100,000 is beyond the {limit}" in text
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"max_position_embeddings": 131_072},
+        {"rope_scaling": _YARN},
+        {"rope_scaling": {"type": "dynamic", "factor": 4.0}},
+        {"rope_parameters": _YARN},
+        {"max_position_embeddings": None},
+    ],
+    ids=str,
+)
+def test_a_context_that_positions_or_their_scaling_reach_is_none(config: dict[str, Any]) -> None:
+    assert beyond(**config) == []
+
+
+def test_gemma_3_states_positions_that_are_scaled_already() -> None:
+    config = {"model_type": "gemma3_text", "max_position_embeddings": 32_768, "head_dim": 128,
+              "rope_scaling": {"rope_type": "linear", "factor": 8.0}}  # fmt: skip
+    assert "beyond the 32,768" in beyond(**config)[0]
+
+
+def test_the_catalogs_positions_count_too() -> None:
+    assert any("beyond the 40,960" in w for w in audit("qwen3-8b", context="128k").warnings)
+    assert not any("beyond" in w for w in audit("llama-3.1-8b", context="128k").warnings)
+    assert not any("beyond" in w for w in audit("qwen3-8b").warnings)
+
+
+def test_more_ranks_than_devices_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in every command: half the weights would be counted otherwise."""
+    code, _, err = said(capsys, "qwen3-8b", "--tensor-parallel", "8", "--target", "4xh100-sxm")
+    assert code == 2
+    assert "name 8xh100-sxm5-80gb" in err

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from configurator import UsageError
+from configurator import UsageError, audit
 from configurator.catalog.evidence import evidence
 from configurator.catalog.targets import device
 from configurator.cli import main
@@ -153,3 +153,45 @@ def test_command_line(capsys, tmp_path):
 def test_a_split_that_the_target_cannot_do_is_refused():
     with pytest.raises(UsageError, match="tensor-parallel 3"):
         convert(LLAMA_2_7B, device=device("4xh100-sxm"), tensor_parallel=3)
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({"batch": 0}, "batch 0 must be"),
+        ({"batch": -1}, "batch -1 must be"),
+        ({"tensor_parallel": 0}, "tensor-parallel 0 must be"),
+        ({"page_size": 0}, "page-size 0 must be"),
+        ({"context": 0}, "context '0' must be above zero"),
+        ({"weight_dtype": "x"}, "unknown weight-dtype 'x'"),
+        ({"tensor_parallel": 8, "device": device("4xh100-sxm")}, "name 8xh100-sxm"),
+    ],
+    ids=str,
+)
+def test_a_question_is_checked_as_an_audits_is(question, says):
+    with pytest.raises(UsageError, match=says):
+        convert(LLAMA_2_7B, **question)
+
+
+def test_ranks_that_the_heads_do_not_allow_are_an_answer(capsys):
+    """32 heads do not split over 3 ranks; unasked, each of 3 devices holds the whole model."""
+    words = ["recommend", "--from", "qwen3-8b", "--target", "3xh100-sxm", "--format", "json"]
+    assert main([*words, "--tensor-parallel", "3"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert "32 query heads are not a multiple of 3" in found["reason"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["request"]["tensor_parallel"] == 1
+    assert any("3 replicas" in text for text in found["warnings"])
+
+
+@pytest.mark.parametrize("name", ["t5-v1.1-base", "bart-large", "whisper-small", "qwen3-8b"])
+@pytest.mark.parametrize("source_len", [None, 100])
+def test_the_cache_as_it_is_is_the_audits(name, source_len):
+    """Cross-attention included, which the source's length decides."""
+    found = convert(name, context=400, source_len=source_len)
+    known = audit(name, context=400, source_len=source_len)
+    assert found.now.cache.bytes_total == known.kv_bytes_at_context
+    cross = known.kv_bytes_at_context_by_kind.get("cross_attention", 0)
+    assert found.now.cache.cross_attention_bytes == cross
+    assert set(known.warnings) <= set(found.warnings)

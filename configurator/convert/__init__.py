@@ -7,7 +7,7 @@ interpolated between models.
 
 from __future__ import annotations
 
-from configurator.convert.advice import Conversion, convert, convert_shape
+from configurator.convert.advice import Conversion, convert, convert_case
 from configurator.convert.change import Change
 
-__all__ = ["Change", "Conversion", "convert", "convert_shape"]
+__all__ = ["Change", "Conversion", "convert", "convert_case"]

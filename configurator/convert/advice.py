@@ -12,15 +12,15 @@ from configurator.assemble import option
 from configurator.convert.change import Change, changes_of, smaller_cache
 from configurator.convert.steps import cautions, steps
 from configurator.convert.verdict import judged
-from configurator.core.case import Case, Device, Workload
-from configurator.core.dtypes import cache_type
-from configurator.core.errors import UsageError
+from configurator.core.case import Case, Device
+from configurator.core.dtypes import dtype
 from configurator.core.report import Option
+from configurator.interop.audit import ask
+from configurator.interop.audit.answer import prepare
 from configurator.interop.audit.source import read_source
-from configurator.interop.huggingface.reading import Reading
 from configurator.target import describe
 
-__all__ = ["Conversion", "convert", "convert_shape"]
+__all__ = ["Conversion", "convert", "convert_case"]
 
 _DEFAULT_CONTEXT, _LONGEST_CONTEXT = 8192, 131_072
 
@@ -69,35 +69,43 @@ def convert(
     Raises ``UsageError`` for a source that cannot be read, or a split that is not possible.
     """
     reading, stored = read_source(source)
-    ranks = tensor_parallel or (device.count if device else 1)
-    if device is not None and (ranks > device.count or device.count % ranks):
-        raise UsageError(
-            f"tensor-parallel {ranks} does not go with the target's {device.count} devices; "
-            "use one of their divisors"
-        )
     longest = reading.max_positions or _DEFAULT_CONTEXT
-    work = Workload(
-        context=context or min(longest, _LONGEST_CONTEXT),
+    question = ask(
+        context=min(longest, _LONGEST_CONTEXT) if context is None else context,
         batch=batch,
-        weight_dtype=weight_dtype or stored,
-        kv=cache_type(kv_dtype),
-        tensor_parallel=ranks,
+        kv_dtype=kv_dtype,
+        tensor_parallel=tensor_parallel,
         page_size=page_size,
-        source_len=source_len or reading.source_default or 0,
+        source_len=source_len,
+        device=device,
     )
+    weights = stored if weight_dtype is None else dtype(weight_dtype, "weight-dtype").name
+    warnings = list(reading.warnings)
+    case, rule, allowed = prepare(reading, question, warnings, weights=weights)
+    ranks = int(case.workload.tensor_parallel)
     name = "configuration" if isinstance(source, Mapping) else os.fspath(source)
-    return convert_shape(reading, work, device, source=name, command=command)
+    refusal = "" if allowed else f"tensor-parallel {ranks} is {rule.verdict(ranks)}"
+    return convert_case(
+        case, source=name, command=command, warnings=tuple(warnings), refusal=refusal
+    )
 
 
-def convert_shape(
-    reading: Reading, work: Workload, device: Device | None, *, source: str, command: str = ""
+def convert_case(
+    case: Case,
+    *,
+    source: str,
+    command: str = "",
+    warnings: tuple[str, ...] = (),
+    refusal: str = "",
 ) -> Conversion:
-    """The same for a model that was read already."""
-    case = Case(shape=reading.shape, workload=work, device=device)
+    """The same for a model that was read already; ``refusal`` is why the ranks cannot be."""
+    work = case.workload
     now = option(case)
     changes = changes_of(case, now)
     lighter = smaller_cache(case) if changes else None
     verdict, reason, chosen = judged(case, now, lighter, changes)
+    if refusal:
+        verdict, reason, chosen = "not enough", refusal, None
     return Conversion(
         source=source,
         now=now,
@@ -114,7 +122,7 @@ def convert_shape(
             "weight_dtype": work.weight_dtype,
             "kv_dtype": work.kv.name,
         },
-        target=describe(device),
-        warnings=(*reading.warnings, *cautions(case, chosen)),
+        target=describe(case.device),
+        warnings=tuple(dict.fromkeys((*warnings, *cautions(case, chosen)))),
         command=command,
     )

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from configurator.core.columns import maximum
 from configurator.core.dtypes import CacheType, cache_type
+from configurator.core.errors import UsageError
 from configurator.core.kinds import Attention
 from configurator.core.layers import FeedForward, LayerGroup, ModelShape, Scope
 from configurator.core.units import Count
@@ -68,6 +69,19 @@ class Device:
     count: int = 1
     nodes: int = 1
     year: int = 0
+
+    def check_ranks(self, ranks: int) -> None:
+        """Raise ``UsageError`` for a tensor parallelism that these devices cannot do."""
+        if ranks > self.count:
+            raise UsageError(
+                f"tensor-parallel {ranks} needs {ranks} devices, the target has {self.count}; name "
+                f"{ranks}x{self.name}, or lower --tensor-parallel"
+            )
+        if self.count % ranks:
+            raise UsageError(
+                f"tensor-parallel {ranks} does not divide the target's {self.count} devices; use a "
+                "divisor"
+            )
 
     def rate(self, dtype: str) -> tuple[float, str]:
         """Dense FLOP/s for ``dtype`` and the dtype really used: the next wider one that is known.

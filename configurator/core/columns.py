@@ -11,7 +11,6 @@ from configurator.core.units import Count, Real, Truth
 __all__ = [
     "as_float",
     "ceil_div",
-    "floor_div",
     "given",
     "is_column",
     "maximum",
@@ -50,11 +49,6 @@ def where(condition: Truth, yes: Any, no: Any) -> Any:
 def ceil_div(a: Count, b: Count) -> Count:
     """Whole-number division rounded up; slow on columns, so a divisor of 1 is not divided by."""
     return a if isinstance(b, int) and b == 1 else -(-a // b)
-
-
-def floor_div(a: Count, b: Count) -> Count:
-    """Whole-number division rounded down, likewise."""
-    return a if isinstance(b, int) and b == 1 else a // b
 
 
 def plus(a: Any, b: Any) -> Any:

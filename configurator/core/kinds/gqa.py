@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from configurator.core.columns import floor_div, given, maximum, plus
+from configurator.core.columns import ceil_div, given, plus
 from configurator.core.dtypes import CacheType
 from configurator.core.units import Count, Real
 
@@ -105,11 +105,11 @@ class GroupedQuery:
         return self.n_kv_heads * (self.d_head + self.v_width)
 
     def cache_bytes(self, kv: CacheType, tensor_parallel: Count = 1) -> Count:
-        """Bytes per token on one rank, which holds ``max(1, n_kv_heads // tp)`` whole heads.
+        """Bytes per token on the fullest rank, which holds ``ceil(n_kv_heads / tp)`` whole heads.
 
         Servers copy a KV head where there are more ranks than heads (vLLM, SGLang).
         """
-        heads = maximum(floor_div(self.n_kv_heads, tensor_parallel), 1)
+        heads = ceil_div(self.n_kv_heads, tensor_parallel)
         if kv.k == kv.v and kv.k.block == 1:
             return heads * ((self.d_head + self.v_width) * kv.k.block_bytes)
         return kv.k.bytes_for(heads * self.d_head) + kv.v.bytes_for(heads * self.v_width)

@@ -41,7 +41,7 @@ from configurator.interop.audit.rules import rule_reports
 from configurator.interop.audit.weights import weight_dtype
 from configurator.interop.huggingface.reading import Reading, read_shape
 
-__all__ = ["audit_config", "audit_shape"]
+__all__ = ["audit_config", "audit_shape", "prepare"]
 
 _CONTEXT = 8192  # where neither the question nor the file states one
 
@@ -59,36 +59,14 @@ def audit_config(values: Mapping[str, Any], **question: Any) -> Audit:
 def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf16") -> Audit:
     """Audit a model that was read already; ``weights`` is the type its weights are stored in."""
     warnings = list(reading.warnings)
-    context = question.context or reading.max_positions or _CONTEXT
-    shape = with_source(
-        with_mode(reading.shape, question.cache_mode),
-        _source(reading, question, context, warnings),
-    )
+    case, rule, allowed = prepare(reading, question, warnings, weights=weights)
+    shape, work = case.shape, case.workload
+    context, ranks = int(work.context), int(work.tensor_parallel)
     attentions = caching_layers(reading, shape)
     main = shape.main.attention
     is_latent = isinstance(main, Latent)
-    _check_layout(question, attentions)
     if question.cache_mode == "rebuilt" and not is_latent:
         warnings.append("cache-mode rebuilt has no effect: this model keeps no latent")
-    rule = rank_rule(
-        [g.attention for g in shape.groups if g.attention is not None], key=reading.heads_key
-    )
-    ranks, allowed = _ranks(question, rule, warnings)
-    case = Case(
-        shape=shape,
-        workload=Workload(
-            context=context,
-            batch=question.batch,
-            weight_dtype=weights,
-            kv=question.kv,
-            tensor_parallel=ranks,
-            page_size=question.page_size,
-            source_len=question.source_len or reading.source_default,
-            benchmarking=True,  # a model that exists is judged as it is
-            allow_decoupled=True,
-        ),
-        device=question.device,
-    )
     parts = kv_bytes(case)
     token, past = per_token(case)
     block = _block_bytes(case, ranks if allowed else 1)
@@ -168,6 +146,51 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
     )
 
 
+def prepare(
+    reading: Reading, question: AuditQuestion, warnings: list[str], *, weights: str = "bf16"
+) -> tuple[Case, RankRule, bool]:
+    """The case that is asked about, which ranks its heads allow, and whether those asked are.
+
+    What was assumed, and what is asked beyond what the model states, goes to ``warnings``.
+    """
+    context = question.context or reading.max_positions or _CONTEXT
+    warnings += _beyond(reading, context)
+    shape = with_source(
+        with_mode(reading.shape, question.cache_mode),
+        _source(reading, question, context, warnings),
+    )
+    _check_layout(question, caching_layers(reading, shape))
+    rule = rank_rule(
+        [g.attention for g in shape.groups if g.attention is not None], key=reading.heads_key
+    )
+    ranks, allowed = _ranks(question, rule, warnings)
+    work = Workload(
+        context=context,
+        batch=question.batch,
+        weight_dtype=weights,
+        kv=question.kv,
+        tensor_parallel=ranks,
+        page_size=question.page_size,
+        source_len=question.source_len or reading.source_default,
+        benchmarking=True,  # a model that exists is judged as it is
+        allow_decoupled=True,
+    )
+    return Case(shape=shape, workload=work, device=question.device), rule, allowed
+
+
+def _beyond(reading: Reading, context: int) -> list[str]:
+    """A word on a context that the model's positions do not reach."""
+    limit = reading.longest or reading.max_positions
+    if not limit or context <= limit:
+        return []
+    scaled = " after its rotary scaling" if limit > reading.max_positions else ""
+    return [
+        f"context {context:,} is beyond the {limit:,} positions that the model states{scaled}: "
+        "bytes and times hold, what it answers there does not; extend its positions first, or "
+        f"ask for {limit:,} tokens at most"
+    ]
+
+
 def _check_layout(question: AuditQuestion, attentions: list[Any]) -> None:
     """The mixed layout of latents is refused for a cache that keeps no latent."""
     if question.kv.k == LATENT_FP8 and not all(
@@ -206,6 +229,8 @@ def _ranks(question: AuditQuestion, rule: RankRule, warnings: list[str]) -> tupl
     """The rank count to count for, and whether the heads allow it."""
     if question.tensor_parallel is not None:
         ranks = question.tensor_parallel
+        if question.device is not None:
+            question.device.check_ranks(ranks)
         verdict = rule.verdict(ranks) if rule.pairs or rule.latent_heads else "allowed"
         allowed = not verdict.startswith("refused")
         if not allowed:

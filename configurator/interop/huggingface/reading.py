@@ -14,6 +14,7 @@ from configurator.interop.huggingface.assemble import build
 from configurator.interop.huggingface.config import Config, Notes
 from configurator.interop.huggingface.family import Family, Layer, State, families
 from configurator.interop.huggingface.nesting import text_level, type_of
+from configurator.interop.huggingface.positions import scaled_positions
 from configurator.interop.huggingface.towers import Tower, towers_of
 from configurator.interop.huggingface.unknown import UNKNOWN, describe
 
@@ -39,6 +40,7 @@ class Reading:
         warnings: what was assumed, and what a reader should know.
         source_fixed: the number of source positions is built in (Whisper).
         source_default: source positions where nobody says; 0 where the file does not either.
+        longest: ``max_positions`` after rotary scaling; 0 where that is not known.
     """
 
     shape: ModelShape
@@ -55,6 +57,7 @@ class Reading:
     warnings: tuple[str, ...]
     source_fixed: bool = False
     source_default: int = 0
+    longest: int = 0
 
     @property
     def params_known(self) -> bool:
@@ -114,6 +117,7 @@ def read_shape(values: Mapping[str, Any]) -> Reading:
         warnings=tuple(notes.warnings),
         source_fixed=notes.source_fixed,
         source_default=notes.source_default,
+        longest=scaled_positions(text, _positions(text)),
     )
 
 
