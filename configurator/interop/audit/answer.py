@@ -38,7 +38,7 @@ from configurator.interop.audit.accounting import (
 from configurator.interop.audit.question import AuditQuestion, ask
 from configurator.interop.audit.ranks import RankRule, rank_rule
 from configurator.interop.audit.rules import rule_reports
-from configurator.interop.audit.weights import weight_dtype
+from configurator.interop.audit.weights import with_weights
 from configurator.interop.huggingface.reading import Reading, read_shape
 
 __all__ = ["audit_config", "audit_shape", "prepare"]
@@ -52,8 +52,8 @@ def audit_config(values: Mapping[str, Any], **question: Any) -> Audit:
     Raises ``UsageError`` for a configuration that cannot be right and for a question that is not
     allowed. Bytes are logical and exact: no allocator and no workspace, pages only when asked.
     """
-    reading = read_shape(values)
-    return audit_shape(reading, ask(**question), weights=weight_dtype(values, reading.dtype))
+    reading, weights = with_weights(read_shape(values), values)
+    return audit_shape(reading, ask(**question), weights=weights)
 
 
 def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf16") -> Audit:
@@ -77,6 +77,13 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
     if params is None:
         warnings.append(
             f"parameters are unknown: the file does not state {', '.join(reading.unknown)}"
+        )
+    active = int(active_params(shape)) if params is not None else None
+    if reading.active_unknown:
+        active = None
+        warnings.append(
+            f"active parameters are unknown: the file does not state "
+            f"{', '.join(reading.active_unknown)}"
         )
     own = [g for g in shape.groups if g.attention is not None and g.weights]
     per_layer = [
@@ -121,7 +128,7 @@ def audit_shape(reading: Reading, question: AuditQuestion, *, weights: str = "bf
         valid_tp=rule.valid(),
         tp_verdicts=rule.verdicts((ranks,)) if rule.pairs or rule.latent_heads else {},
         params_total=params,
-        params_active_per_token=int(active_params(shape)) if params is not None else None,
+        params_active_per_token=active,
         params_without_embedding=None if params is None else params - int(shape.embedding_params),
         attention_params_total=sum(per_layer) if per_layer or params is not None else None,
         attention_params_per_layer=same_or_list(per_layer),

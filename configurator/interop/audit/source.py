@@ -15,7 +15,7 @@ from configurator.core.errors import UsageError, nearest
 from configurator.interop.audit.answer import audit_shape
 from configurator.interop.audit.published import reading_of
 from configurator.interop.audit.question import ask
-from configurator.interop.audit.weights import weight_dtype
+from configurator.interop.audit.weights import with_weights
 from configurator.interop.config_file import read_config, show
 from configurator.interop.huggingface.reading import Reading, read_shape
 
@@ -67,8 +67,7 @@ def read_source(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Rea
 
 
 def _from_values(values: Mapping[str, Any]) -> tuple[Reading, str]:
-    reading = read_shape(values)
-    return reading, weight_dtype(values, reading.dtype)
+    return with_weights(read_shape(values), values)
 
 
 def _exists(name: str) -> bool:

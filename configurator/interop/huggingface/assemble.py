@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from configurator.core.errors import UsageError
 from configurator.core.layers import LayerGroup, ModelShape, Scope
-from configurator.interop.huggingface.attention import grouped, latent
+from configurator.interop.huggingface.attention import grouped, is_latent, latent
 from configurator.interop.huggingface.config import MAX_LAYERS, Config
 from configurator.interop.huggingface.family import Family, Layer, State, resolve
 from configurator.interop.huggingface.feed_forward import feed_forward_of
@@ -17,7 +17,17 @@ from configurator.interop.huggingface.scopes import (
     scope_of,
 )
 
-__all__ = ["build", "gather", "is_bare", "layers_of", "norm_size", "state_layer"]
+__all__ = [
+    "build",
+    "crossing",
+    "encodes",
+    "gather",
+    "is_bare",
+    "layers_of",
+    "norm_size",
+    "plain_layer",
+    "state_layer",
+]
 
 
 def norm_size(config: Config, norm: str) -> int:
@@ -66,21 +76,37 @@ def plain_layer(config: Config, family: Family, i: int, kind: str) -> list[Layer
         ]
     if family.attention is not None:
         attention = family.attention(config, family, i, kind)
-    elif config.maybe("kv_lora_rank"):
+    elif is_latent(config):
         attention = latent(config, family, i, indexed=kind == INDEXED)
     else:
         attention = grouped(config, family, i)
-    scope = Scope("none") if family.arch == "encoder" else scope_of(config, kind)
-    return [
-        Layer(
-            attention=attention,
-            scope=scope,
-            feed_forward=feed_forward_of(config, family, i),
-            norm_params=norms,
-            other_params=other,
-            label="encoder" if family.arch == "encoder" else "",
-        )
-    ]
+    reads_all = encodes(config, family)
+    layer = Layer(
+        attention=attention,
+        scope=Scope("none") if reads_all else scope_of(config, kind),
+        feed_forward=feed_forward_of(config, family, i),
+        norm_params=norms,
+        other_params=other,
+        label="encoder" if reads_all else "",
+    )
+    if reads_all or not config.flag("add_cross_attention"):
+        return [layer]
+    return [layer, crossing(layer, norm_size(config, family.norm))]
+
+
+def encodes(config: Config, family: Family) -> bool:
+    """Whether the model keeps no cache: an encoder, unless its file makes it a decoder."""
+    return family.arch == "encoder" and not config.flag("is_decoder")
+
+
+def crossing(layer: Layer, norm: int) -> Layer:
+    """The attention to a source beside a decoder layer's own: equal heads, a norm, its cache."""
+    return Layer(
+        attention=layer.attention,
+        scope=Scope("cross", 0),
+        norm_params=norm,
+        label="cross-attention",
+    )
 
 
 def state_layer(

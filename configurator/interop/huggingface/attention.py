@@ -5,21 +5,21 @@ from __future__ import annotations
 from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
-from configurator.interop.huggingface.config import MAX_LAYERS, Config
+from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, resolve
 
-__all__ = ["check_heads", "grouped", "head_width", "heads_of", "kv_heads_of", "latent"]
+__all__ = ["check_heads", "grouped", "head_width", "heads_of", "is_latent", "kv_heads_of", "latent"]
 
 
 def heads_of(config: Config, layer: int) -> int:
     """Query heads of a layer: one number, or the layer's entry in a list."""
-    return _entry(config, "num_attention_heads", layer) or config.count("num_attention_heads")
+    return config.entry("num_attention_heads", layer) or config.count("num_attention_heads")
 
 
 def kv_heads_of(config: Config, family: Family, layer: int, heads: int) -> int:
     """KV heads of a layer; null and a missing key mean what the family's class makes of them."""
     name = "num_key_value_heads"
-    stated = _entry(config, name, layer)
+    stated = config.entry(name, layer)
     if stated is not None:
         return stated
     if config.is_null(name):
@@ -37,19 +37,6 @@ def kv_heads_of(config: Config, family: Family, layer: int, heads: int) -> int:
     if family.kv_default is not None:
         return family.kv_default(config)
     return heads
-
-
-def _entry(config: Config, name: str, layer: int) -> int | None:
-    found = config.find(name)
-    if found is None or not isinstance(found.value, list):
-        return config.maybe(name)
-    values = config.wholes(name, 1) or []
-    if layer >= len(values) or len(values) > MAX_LAYERS:
-        raise UsageError(
-            f"{config.named(found.key)} lists {len(values)} layers but layer {layer} is asked "
-            f"for; give one entry a layer"
-        )
-    return values[layer]
 
 
 def head_width(config: Config, family: Family, heads: int) -> int:
@@ -149,6 +136,19 @@ def grouped(
     )
 
 
+def is_latent(config: Config) -> bool:
+    """Whether the file asks for a latent: by its rank, unless ``use_mla`` switches it off."""
+    if not config.flag("use_mla", True):
+        return False
+    rank, width = config.maybe("kv_lora_rank"), config.maybe("qk_nope_head_dim", least=0)
+    if rank is None and width and config.is_null("kv_lora_rank"):
+        raise UsageError(
+            f"{config.named('kv_lora_rank')} is null but qk_nope_head_dim is {width}; state the "
+            f"latent's rank, or use_mla false for attention without one"
+        )
+    return rank is not None
+
+
 def bias_of(config: Config, family: Family) -> str:
     """Which projections have biases: a fixed kind, or all of them by ``attention_bias``."""
     if family.bias == "attention_bias":
@@ -166,8 +166,12 @@ def latent(
     other_params: int = 0,
     heads: int | None = None,
 ) -> Latent:
-    """Latent attention by DeepSeek's keys; ``head_dim`` means the rotary part there: not read."""
+    """Latent attention by DeepSeek's keys; ``head_dim`` means the rotary part there: not read.
+
+    KV heads play no part, but a count that cannot be is refused.
+    """
     heads = heads or heads_of(config, layer)
+    config.entry("num_key_value_heads", layer)
     index_dim = config.count("index_head_dim", 128) if indexed else 0
     return Latent(
         d_model=config.count("hidden_size"),

@@ -24,6 +24,10 @@ _MOST = {
     "num_key_value_heads": 2**16,
     "num_experts": 2**16,
 }
+# Sizes that a file may state twice, under names that ought to agree.
+_ONE_ANSWER = (
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+)  # fmt: skip
 # Sizes whose class default is announced where it is used; switches and periods are not.
 _SAID = (
     "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
@@ -37,7 +41,8 @@ _SAID = (
 class Notes:
     """What a reader must be told: warnings, sizes that the file did not state, and sizes unknown.
 
-    With anything in ``unknown`` the parameters cannot be counted. ``source_fixed`` says that
+    With anything in ``unknown`` the parameters cannot be counted, with anything in
+    ``active_unknown`` not those that one token visits. ``source_fixed`` says that
     the number of source positions is built into the model, ``source_default`` what it is where
     nobody says (0: unknown).
     """
@@ -45,6 +50,7 @@ class Notes:
     warnings: list[str] = field(default_factory=list)
     assumed: dict[str, Any] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
+    active_unknown: list[str] = field(default_factory=list)
     source_fixed: bool = False
     source_default: int = 0
 
@@ -119,9 +125,20 @@ class Config:
         if found is None:
             return None
         value = self.whole(found.key, found.value, least, _MOST.get(name, MAX_COUNT))
+        if name in _ONE_ANSWER:
+            self._say_other_spellings(name, found)
         if not found.stated and name in _SAID:
             self.notes.assumed[self.named(found.key)] = value
         return value
+
+    def _say_other_spellings(self, name: str, used: Found) -> None:
+        for key in SPELLINGS[name]:
+            other = self.values.get(key)
+            if used.stated and isinstance(other, int) and other != used.value:
+                self.notes.warn(
+                    f"{self.named(used.key)} is {used.value} but {self.named(key)} is "
+                    f"{show(other)}: {used.key} is read"
+                )
 
     def count(self, name: str, default: int | None = None, *, least: int = 1) -> int:
         """A whole number; ``default`` where it is null or unknown, else refused."""
@@ -230,6 +247,25 @@ class Config:
                 f"{self.key('num_hidden_layers')} is {layers}; they must agree"
             )
         return values
+
+    def entry(self, name: str, layer: int, least: int = 1) -> int | None:
+        """A whole number for all layers, or ``layer``'s in a list; ``None`` where unknown."""
+        found = self.find(name)
+        if found is None or not isinstance(found.value, list):
+            return self.maybe(name, least)
+        values = self.wholes(name, least) or []
+        self.one_a_layer(found.key, len(values), layer)
+        return values[layer]
+
+    def one_a_layer(self, key: str, entries: int, layer: int) -> None:
+        """Refuse a list that is not as long as the model; extra prediction layers may be in it."""
+        n = self.maybe("num_hidden_layers") or entries
+        spare = self.maybe("num_nextn_predict_layers", least=0) or 0
+        if entries not in (n, n + spare) or layer >= entries:
+            raise UsageError(
+                f"{self.named(key)} lists {entries} layers but {self.key('num_hidden_layers')} is "
+                f"{n}; give one entry a layer"
+            )
 
     def section(self, name: str, model_type: str | None = None) -> Config | None:
         """A nested level, or ``None`` where null or absent."""

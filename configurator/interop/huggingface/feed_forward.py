@@ -7,7 +7,7 @@ from configurator.core.layers import FeedForward
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Mixture, resolve
 
-__all__ = ["dense", "feed_forward_of", "is_sparse", "mixture_of", "width_of"]
+__all__ = ["dense", "feed_forward_of", "is_sparse", "mixture_of"]
 
 _DENSE, _SPARSE = ("dense", "mlp"), ("sparse", "moe", "hash_moe")
 
@@ -22,21 +22,6 @@ def feed_forward_of(config: Config, family: Family, layer: int) -> FeedForward |
     return dense(config, family, layer)
 
 
-def width_of(config: Config, name: str, layer: int) -> int | None:
-    """A width that is one number or one for each layer; ``None`` where it is unknown."""
-    found = config.find(name)
-    if found is None:
-        return None
-    if not isinstance(found.value, list):
-        return config.maybe(name)
-    values = config.wholes(name, 1) or []
-    if layer >= len(values):
-        raise UsageError(
-            f"{config.named(found.key)} lists {len(values)} layers; give one entry a layer"
-        )
-    return values[layer]
-
-
 def dense(
     config: Config, family: Family, layer: int, width: int | None = None
 ) -> FeedForward | None:
@@ -46,7 +31,7 @@ def dense(
     """
     d_model = config.count("hidden_size")
     key = family.mixture.dense_width if family.mixture else "intermediate_size"
-    d_ff = width or width_of(config, key, layer)
+    d_ff = width or config.entry(key, layer)
     if d_ff is None and not family.known:
         config.notes.unknown.append(config.named(key))
         return None
@@ -66,10 +51,7 @@ def is_sparse(config: Config, mixture: Mixture, layer: int) -> bool:
         return False
     kinds = config.words("mlp_layer_types")
     if kinds is not None:
-        if layer >= len(kinds):
-            raise UsageError(
-                f"{config.key('mlp_layer_types')} lists {len(kinds)} layers; give one entry a layer"
-            )
+        config.one_a_layer("mlp_layer_types", len(kinds), layer)
         if kinds[layer] not in (*_DENSE, *_SPARSE):
             raise UsageError(f"{config.key('mlp_layer_types')}[{layer}] must be dense or sparse")
         return kinds[layer] in _SPARSE
@@ -85,11 +67,7 @@ def is_sparse(config: Config, mixture: Mixture, layer: int) -> bool:
     frequency = config.find("moe_layer_freq")
     if frequency is not None and isinstance(frequency.value, list):
         listed = config.wholes("moe_layer_freq") or []
-        if layer >= len(listed):
-            raise UsageError(
-                f"{config.named('moe_layer_freq')} lists {len(listed)} layers; give one entry a "
-                f"layer"
-            )
+        config.one_a_layer("moe_layer_freq", len(listed), layer)
         return bool(listed[layer])
     step = config.maybe("decoder_sparse_step")
     if step is not None:
@@ -100,30 +78,22 @@ def is_sparse(config: Config, mixture: Mixture, layer: int) -> bool:
 
 def experts_of(config: Config, layer: int) -> int:
     """Routed experts of a layer, 0 where there are none or a single one of the plain kind."""
-    found = config.find("num_experts")
-    if found is None:
-        return 0
-    if isinstance(found.value, list):
-        values = config.wholes("num_experts", 0) or []
-        if layer >= len(values):
-            raise UsageError(
-                f"{config.named(found.key)} lists {len(values)} layers; give one entry a layer"
-            )
-        return values[layer]
-    return config.maybe("num_experts", least=0) or 0
+    return config.entry("num_experts", layer, least=0) or 0
 
 
 def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
     """A mixture of experts: routed and shared ones, the router, and the gate where there is one."""
     d_model, experts = config.count("hidden_size"), experts_of(config, layer)
-    width = width_of(config, mixture.width, layer) or width_of(config, "intermediate_size", layer)
-    visited = width_of(config, "num_experts_per_tok", layer)
-    if width is None or visited is None:
-        what = "num_experts_per_tok" if width else mixture.width
+    width = config.entry(mixture.width, layer) or config.entry("intermediate_size", layer)
+    if width is None:
         raise UsageError(
-            f"{config.key('num_experts')} is {experts} but {config.named(what)} is missing; state "
-            f"it"
+            f"{config.key('num_experts')} is {experts} but {config.named(mixture.width)} is "
+            f"missing; state it"
         )
+    visited = config.entry("num_experts_per_tok", layer)
+    if visited is None:
+        config.notes.active_unknown.append(config.named("num_experts_per_tok"))
+        visited = experts
     if visited > experts:
         raise UsageError(
             f"{config.key('num_experts_per_tok')} {visited} is more than "
@@ -149,10 +119,7 @@ def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
 
 def _shared_width(config: Config, mixture: Mixture, layer: int, width: int) -> int:
     if mixture.shared == "count":
-        found = config.find("n_shared_experts")
-        if found is not None and isinstance(found.value, list):
-            return (width_of(config, "n_shared_experts", layer) or 0) * width
-        return (config.maybe("n_shared_experts", least=0) or 0) * width
+        return (config.entry("n_shared_experts", layer, least=0) or 0) * width
     if mixture.shared == "size":
         return config.maybe("shared_expert_intermediate_size", least=0) or 0
     return width if mixture.shared == "one" else 0

@@ -20,6 +20,8 @@ _TEXT_KEYS = (
     "text_config", "llm_config", "language_config", "thinker_config", "language_model",
     "lm_config", "decoder", "decoder_config", "text_model_config",
 )  # fmt: skip
+_DECODERS = ("decoder", "decoder_config")
+_SOURCES = ("encoder", "encoder_config", "text_encoder")  # beside a decoder: it attends to them
 _NAME = re.compile(r"[\w ./:+-]{1,100}", re.ASCII)
 _TASKS = re.compile(r"(For[A-Z].*|LMHeadModel|LMHead.*|Model|WithLMHeadModel)$")
 
@@ -90,6 +92,8 @@ def _descend(level: Config, depth: int) -> Config:
             continue
         if not _states_sizes(inner) and _states_sizes(level.values):
             continue
+        if key in _DECODERS and any(isinstance(level.values.get(k), dict) for k in _SOURCES):
+            inner = {**inner, "is_decoder": True, "add_cross_attention": True}
         path = f"{level.path}{key}."
         stated = type_of(inner, path)
         model_type = stated or nested_type(level.model_type, key) or _flat(level.model_type)

@@ -32,6 +32,7 @@ class Reading:
         text_type: the family that the text model was read as.
         known: that family is known; else the counts rest on what ``warnings`` say.
         unknown: keys that would be needed to count parameters.
+        active_unknown: keys that would be needed to count those that one token visits.
         towers: other modalities beside the text model.
         heads_key: the key that holds the query heads, with its place in the file.
         kv_heads_key: the same for KV heads.
@@ -58,6 +59,7 @@ class Reading:
     source_fixed: bool = False
     source_default: int = 0
     longest: int = 0
+    active_unknown: tuple[str, ...] = ()
 
     @property
     def params_known(self) -> bool:
@@ -118,6 +120,7 @@ def read_shape(values: Mapping[str, Any]) -> Reading:
         source_fixed=notes.source_fixed,
         source_default=notes.source_default,
         longest=scaled_positions(text, _positions(text)),
+        active_unknown=tuple(dict.fromkeys(notes.active_unknown)),
     )
 
 

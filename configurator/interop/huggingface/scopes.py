@@ -83,8 +83,10 @@ def window_size(config: Config) -> int:
 
 def _say_no_switch(config: Config) -> None:
     """A warning where the family's class has a window and no switch for it."""
+    if not config.defaults or "use_sliding_window" in config.defaults:
+        return
     stated = config.maybe("sliding_window", least=0)
-    if stated and config.defaults and "use_sliding_window" not in config.defaults:
+    if stated:
         config.notes.warn(
             f"{config.named('use_sliding_window')} is false, so no window is counted; the class of "
             f"{config.model_type} in transformers 5.24 has no such switch and keeps {stated} tokens"

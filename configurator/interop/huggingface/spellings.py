@@ -13,12 +13,12 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     for name, others in {
         "num_hidden_layers": (
             "n_layer", "n_layers", "num_layers", "num_transformer_layers", "decoder_layers",
-            "num_decoder_layers",
+            "num_decoder_layers", "decoder_num_hidden_layers",
         ),
         "hidden_size": ("n_embd", "n_embed", "d_model", "model_dim", "dim", "decoder_hidden_size"),
         "num_attention_heads": (
             "n_head", "n_heads", "num_heads", "decoder_attention_heads", "num_query_heads",
-            "attention_heads",
+            "attention_heads", "decoder_num_attention_heads",
         ),
         "num_key_value_heads": (
             "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads", "num_query_groups",
@@ -35,6 +35,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
             "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length",
             "max_context_length", "max_target_positions", "model_max_length",
         ),
+        "sliding_window_pattern": ("_sliding_window_pattern",),
         "sliding_window": ("sliding_window_size", "attention_window_size"),
         "num_experts": ("n_routed_experts", "num_local_experts", "moe_num_experts",
                         "num_routed_experts"),

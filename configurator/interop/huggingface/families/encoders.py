@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from configurator.core.layers import ModelShape
-from configurator.interop.huggingface.assemble import gather, is_bare, layers_of
+from configurator.interop.huggingface.assemble import encodes, gather, is_bare, layers_of
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Layer
 from configurator.interop.huggingface.rules import flagged
@@ -55,7 +55,7 @@ def _build(
             groups=groups,
             tied=bare or config.flag("tie_word_embeddings", True),
             other_params=other,
-            arch="encoder",
+            arch="encoder" if encodes(config, family) else "decoder",
             head=not bare,
             d_embedding=0 if width == d else width,
         ), tuple(layers)

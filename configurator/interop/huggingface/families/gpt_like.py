@@ -27,6 +27,7 @@ def _falcon_attention(config: Config, family: Family, i: int, kind: str) -> Atte
             f"this count"
         )
     else:
+        config.entry("num_key_value_heads", i)  # plays no part, but must be a count
         kv = 1 if config.flag("multi_query", True) else heads
     return grouped(config, family, i, kv_heads=kv)
 

@@ -17,6 +17,7 @@ _KEYS = {
     "vit_config": "vision", "audio_config": "audio", "audio_encoder_config": "audio",
     "encoder_config": "encoder", "speech_config": "audio",
 }  # fmt: skip
+_BESIDE_A_DECODER = {"encoder": "encoder", "text_encoder": "text", "audio_encoder": "audio"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,8 @@ def towers_of(top: Config, text: Config) -> tuple[Tower, ...]:
     if builder is not None:
         return builder(top, text)
     found = []
-    for key, kind in _KEYS.items():
+    keys = _KEYS | (_BESIDE_A_DECODER if text.path.startswith("decoder") else {})
+    for key, kind in keys.items():
         if isinstance(top.values.get(key), dict):
             inner = top.section(key)
             heads = inner.maybe("num_attention_heads") if inner is not None else None
