@@ -148,6 +148,14 @@ def test_a_wrong_question_gets_one_line_and_exit_2(
     assert says in err
 
 
+@pytest.mark.parametrize("words", [["recommend"], ["skill"], ["check", "--output"], ["audit"]])
+def test_what_has_no_end_is_cut(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "9" * 5000]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert len(err) < 400
+
+
 def test_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recommend", "--params", "7\x1b[2J\nB"]) == 2
     err = capsys.readouterr().err

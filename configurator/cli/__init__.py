@@ -16,7 +16,7 @@ import typer
 from typer.main import get_command
 
 from configurator.cli.app import Commands
-from configurator.core.errors import MissingError, MissingExtra, UsageError
+from configurator.core.errors import MissingError, MissingExtra, UsageError, one_line
 
 __all__ = ["main"]
 
@@ -78,7 +78,7 @@ def _run(args: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _say(f"error: {error.filename or 'output'}: {error.strerror or error}", 2)
+        return _say(one_line(f"error: {error.filename or 'output'}: {error.strerror or error}"), 2)
     except Exception as error:
         return _unexpected(error)
     return result if isinstance(result, int) and not isinstance(result, bool) else 0
@@ -86,7 +86,7 @@ def _run(args: list[str]) -> int:
 
 def _unexpected(error: Exception) -> int:
     if isinstance(error, _CLICK_ERROR):
-        text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+        text = one_line(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
         ctx = getattr(error, "ctx", None)
         path = ctx.command_path if ctx else _program()
         return _say(f"error: {text}; see {path} --help", 2)

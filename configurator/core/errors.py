@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["MissingError", "MissingExtra", "UsageError", "nearest", "show", "unknown"]
+__all__ = ["MissingError", "MissingExtra", "UsageError", "nearest", "one_line", "show",
+           "unknown"]  # fmt: skip
 
-_LONGEST = 700  # characters of one error line; what was given is cut where it is named
+_LONGEST = 700  # characters of one error line
+_LONGEST_WORD = 250  # what was given may be a path, or nonsense without an end
+
+
+def one_line(message: object) -> str:
+    """A message as one line of bounded length, with what goes on for too long cut."""
+    words = (w if len(w) <= _LONGEST_WORD else f"{w[:40]}..." for w in str(message).split())
+    line = " ".join(words)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
 class UsageError(ValueError):
@@ -17,15 +26,14 @@ class UsageError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        line = " ".join(str(message).split())
-        super().__init__(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}...")
+        super().__init__(one_line(message))
 
 
 class MissingError(RuntimeError):
     """Something outside the question is not here: a device, or a package. Exit code 3."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(str(message).split()))
+        super().__init__(one_line(message))
 
 
 class MissingExtra(MissingError):  # noqa: N818 - callers read it as a name, not a kind
