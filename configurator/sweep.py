@@ -272,6 +272,7 @@ def _answer(here: Table, best: int) -> dict[str, Any]:
     return {
         "status": status,
         "answer": _kind(here, best),
+        "d_head": int(here.d_head[best]),
         "label": label(here.case(best)),
         "cache_bytes": int(here.cache_bytes[best]),
         "decode_s": _number(here.decode_s[best]),
@@ -293,12 +294,16 @@ def _kinds(here: Table, shown: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _regimes(rows: Sequence[dict[str, Any]], axes: Sequence[Axis]) -> list[dict[str, Any]]:
-    """Runs of points along the first axis with the same answer and status."""
+    """Runs of points along the first axis with the same answer, head width and status."""
     first, others = axes[0].name, [a.name for a in axes[1:]]
     found: list[dict[str, Any]] = []
     for row in rows:
         where = {name: row[name] for name in others}
-        what = {"answer": row.get("answer", ""), "status": row["status"]}
+        what = {
+            "answer": row.get("answer", ""),
+            "d_head": row.get("d_head", 0),
+            "status": row["status"],
+        }
         last = found[-1] if found else None
         if last and all(last[k] == v for k, v in {**where, **what}.items()):
             last["to"] = row[first]

@@ -88,6 +88,20 @@ def test_regimes_cover_the_axis_in_order(contexts):
     assert regimes[-1]["status"] == "out of memory"
 
 
+def test_an_answer_outside_of_its_kinds_reach_has_another_head_width():
+    """At 4 sequences heads of 64 win beyond 384k; what fits nowhere is nobody's answer."""
+    found = sweep(Request(params="7B", target="h100-sxm"), ["context=4k..1M", "batch=4,16"])
+    widths = {r["d_head"] for r in found.regimes if r["status"] == "ok"}
+    assert widths == {64, 128}
+    for row in found.rows:
+        own = row["kinds"].get(row["answer"])
+        if row["status"] == "ok" and row["d_head"] == 128 and own:
+            assert own["fits"]
+    text = to_markdown(document(found))
+    assert "GQA-2 x 64" in text
+    assert "| batch 16 | GQA-8 | 4k to 24k | nowhere | 4k to 24k |" in text
+
+
 def test_kinds_stand_side_by_side_at_every_point(contexts):
     row = contexts.rows[0]
     kinds = row["kinds"]

@@ -115,7 +115,7 @@ def test_what_was_asked_is_echoed_in_whole_numbers():
         )
     ).to_markdown()
     assert "d_model 4,096, window 4,096, full_every 6, memory 24 GiB (25,769,803,776 bytes)" in text
-    assert "target described on the command line" in text
+    assert "target custom device" in text
     assert "one layer in 6 keeps all" in text
 
 

@@ -150,7 +150,7 @@ def custom(
     return _times(
         Device(
             name="custom",
-            title="described on the command line",
+            title="custom device",
             usable_share=share.usable_share,
             overhead_bytes=memory_share("consumer-gpu").overhead_bytes,
             verified=False,

@@ -150,7 +150,7 @@ def _regimes(found: Swept) -> Section:
                 *(value(n, regime[n]) for n in others),
                 value(first, regime["from"]),
                 value(first, regime["to"]),
-                regime["answer"] or "-",
+                f"{regime['answer']} x {regime['d_head']}" if regime["answer"] else "-",
                 regime["status"],
                 format_bytes(last["cache_bytes"]) if "cache_bytes" in last else "-",
                 format_seconds(last.get("decode_s")),
@@ -176,7 +176,7 @@ def _reach(found: Swept) -> Section:
         for kind in _kinds(series):
             fits = [r[first.name] for r in series if r.get("kinds", {}).get(kind, {}).get("fits")]
             fast = [r[first.name] for r in series if r.get("fastest") == kind]
-            answer = [r[first.name] for r in series if r.get("answer") == kind]
+            answer = [r[first.name] for r in series if _answers(r, kind)]
             rows.append((name, kind, *(_span(first.name, v) for v in (fits, fast, answer))))
     header: tuple[str, ...] = ("At", "Kind", "Fits", "Fastest that fits", "Answer")
     if len(found.axes) == 1:
@@ -190,6 +190,13 @@ def _reach(found: Swept) -> Section:
         ),
         brief=f"{len(rows)} rows; --format markdown lists them." if len(rows) > _LONG else "",
     )
+
+
+def _answers(row: Mapping[str, Any], kind: str) -> bool:
+    """Whether a kind's best candidate of the recommended head width is the answer, and fits."""
+    own = row.get("kinds", {}).get(kind, {}).get("cache_bytes")
+    fits = row["status"] not in ("out of memory", "refused")
+    return row.get("answer") == kind and own == row["cache_bytes"] and fits
 
 
 def _kinds(rows: Rows) -> list[str]:
