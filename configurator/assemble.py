@@ -119,10 +119,15 @@ def cache_report(case: Case) -> CacheReport:
     )
 
 
-def memory_report(case: Case) -> MemoryReport | None:
+def memory_report(case: Case) -> MemoryReport:
     """Weights, cache and reserve against capacity, summed over the devices."""
     if case.device is None:
-        return None
+        return MemoryReport(
+            weights_bytes=cost.weights_bytes_per_device(case),
+            cache_bytes=cost.cache_bytes(case),
+            reserve_bytes=None,
+            capacity_bytes=None,
+        )
     m = cost.memory(case)
     return MemoryReport(
         weights_bytes=m.weights_bytes,

@@ -85,7 +85,7 @@ def test_every_request_gets_a_sound_answer_or_one_clear_line(request_):
     if r.projection == "MHA" and r.n_heads > 16 and request_["context"] > 32768:
         said = {x.id for x in report.rules}
         assert r.arch != "decoder" or "memory/mha-beyond-32k" in said
-    if report.fits and report.memory:
+    if report.fits and report.target:
         m = report.memory
         assert m.weights_bytes + m.cache_bytes + m.reserve_bytes <= m.capacity_bytes * 1.001
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sample_report import sample, unknown_latency
 
+from configurator import Request, recommend
 from configurator.api import Checked, Compared
 from configurator.core.report import CacheReport, Measurement
 from configurator.render.comparison import side_by_side, verdict
@@ -157,10 +158,20 @@ def test_what_does_not_fit_leads_with_it_and_with_what_would() -> None:
 
 def test_a_sum_over_capacity_says_by_how_much() -> None:
     memory = sample().memory
-    assert memory is not None
+    assert memory.capacity_bytes is not None
     small = replace(memory, capacity_bytes=16 * 2**30)
     assert "does not fit: 10.96 GiB over" in fits(small, False)
-    assert fits(None, None).startswith("unknown: no target was named")
+
+
+def test_without_a_target_weights_and_cache_are_known() -> None:
+    """7B in bf16 at 8k: 2 bytes a parameter, 147,456 bytes a token."""
+    report = recommend(Request(params="7B")).report
+    memory = report.memory
+    assert memory.weights_bytes == 2 * report.recommendation.params_total
+    assert memory.cache_bytes == report.cache.bytes_total == 8192 * 147_456
+    assert memory.capacity_bytes is memory.reserve_bytes is None
+    text = fits(memory, None)
+    assert text == ("weights 12.99 GiB + cache 1.12 GiB; no target was named, so nothing to fit in")
 
 
 def test_penalties_never_print_without_their_band() -> None:

@@ -94,12 +94,15 @@ class CacheReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """Bytes summed over the target's devices, copies included."""
+    """Bytes summed over the target's devices, copies included.
+
+    ``reserve_bytes`` and ``capacity_bytes`` are ``None`` where no target was named.
+    """
 
     weights_bytes: int
     cache_bytes: int
-    reserve_bytes: int
-    capacity_bytes: int
+    reserve_bytes: int | None
+    capacity_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +277,7 @@ class Option:
     label: str
     recommendation: Recommendation
     cache: CacheReport
-    memory: MemoryReport | None
+    memory: MemoryReport
     latency: LatencyReport
     quality: QualityReport
     on_front: bool = False
@@ -292,7 +295,7 @@ class Report:
     request: dict[str, Any]
     recommendation: Recommendation
     cache: CacheReport
-    memory: MemoryReport | None
+    memory: MemoryReport
     latency: LatencyReport
     sensitivity: tuple[Sensitivity, ...]
     quality: QualityReport

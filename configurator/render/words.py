@@ -122,10 +122,13 @@ def cache_total(cache: CacheReport, context: int, batch: int) -> str:
     return text
 
 
-def fits(memory: MemoryReport | None, does: bool | None) -> str:
+def fits(memory: MemoryReport, does: bool | None) -> str:
     """The sum against the target's memory, and the verdict."""
-    if memory is None or does is None:
-        return "unknown: no target was named, so no memory to fit in"
+    held = (
+        f"weights {format_bytes(memory.weights_bytes)} + cache {format_bytes(memory.cache_bytes)}"
+    )
+    if memory.reserve_bytes is None or memory.capacity_bytes is None:
+        return f"{held}; no target was named, so nothing to fit in"
     used = memory.weights_bytes + memory.cache_bytes + memory.reserve_bytes
     left = memory.capacity_bytes - used
     verdict = f"fits, {format_bytes(left)} left"
@@ -133,8 +136,7 @@ def fits(memory: MemoryReport | None, does: bool | None) -> str:
         over = f"{format_bytes(-left)} over" if left < 0 else "over on one device"
         verdict = f"does not fit: {over}"
     return (
-        f"weights {format_bytes(memory.weights_bytes)} + cache {format_bytes(memory.cache_bytes)} "
-        f"+ reserve {format_bytes(memory.reserve_bytes)} of "
+        f"{held} + reserve {format_bytes(memory.reserve_bytes)} of "
         f"{format_bytes(memory.capacity_bytes)}: {verdict}"
     )
 
