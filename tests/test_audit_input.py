@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -32,9 +33,9 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "null": (b"null", "holds null"),
     "true": (b"true", "holds true or false"),
     "an empty object": (b"{}", "states no layers, width or heads"),
-    "NaN": (b'{"hidden_size": NaN}', "NaN is not a number"),
-    "Infinity": (b'{"hidden_size": -Infinity}', "-Infinity is not a number"),
-    "overflowing": (b'{"hidden_size": 1e999}', "'1e999' is not a number"),
+    "NaN": (json.dumps(LLAMA | {"hidden_size": math.nan}).encode(), "hidden_size is nan, not a"),
+    "Infinity": (json.dumps(LLAMA | {"head_dim": -math.inf}).encode(), "head_dim is -inf, not a"),
+    "overflowing": (json.dumps(LLAMA).replace("64", "1e999").encode(), "hidden_size is inf, not a"),
     "twice": (b'{"hidden_size": 1, "hidden_size": 2}', "'hidden_size' is given twice"),
     "deep lists": (b"[" * 10_000 + b"]" * 10_000, "nested too deeply"),
     "deep objects": (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
@@ -64,6 +65,13 @@ def test_one_line_and_exit_code_2(
     assert err.count("\n") == 1
     assert len(err) < 600
     assert said in err
+
+
+def test_a_limit_without_end_is_no_size() -> None:
+    """Published files of Mamba-2 models state ``time_step_limit`` as [0.0, Infinity]."""
+    plain = parse_config(json.dumps(LLAMA))
+    found = parse_config(json.dumps(LLAMA | {"time_step_limit": [0.0, math.inf], "x": math.nan}))
+    assert audit(found).to_dict() == audit(plain).to_dict()
 
 
 def test_200_megabytes_are_not_read(tmp_path: Path) -> None:

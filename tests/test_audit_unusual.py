@@ -65,6 +65,14 @@ def test_a_window_that_cannot_be_placed_is_said() -> None:
     assert _says(audit({**PLAIN, "local_attention": 128}, context=1024), "local_attention")
 
 
+def test_keys_of_recurrent_layers_are_said_and_a_schedule_of_them_is_refused() -> None:
+    assert _says(audit({**PLAIN, "mamba_expand": 2}), "mamba_expand: layers that keep a state")
+    for schedule in ({"hybrid_override_pattern": "M*" * 16}, {"layer_group_size": 8}):
+        with pytest.raises(UsageError, match="layer 0 is linear_attention"):
+            audit({**PLAIN, **schedule})
+    assert audit({**PLAIN, "hybrid_override_pattern": "*-" * 16}).kv_layers == 16
+
+
 def test_experts_in_a_section_are_counted() -> None:
     """Mistral's own files keep the experts of Mixtral 8x7B in ``moe``."""
     mixtral = {
@@ -118,6 +126,32 @@ def test_without_experts_per_token_only_the_active_parameters_are_unknown() -> N
     assert answer.params_total is not None
     assert answer.params_active_per_token is None
     assert _says(answer, "num_experts_per_tok")
+
+
+def test_the_first_chatglm_has_norms_with_shifts_and_a_plain_feed_forward() -> None:
+    """ChatGLM-6B, one matrix for both ends: its model card counts 6.2 billion."""
+    d, width = 4096, 16384
+    block = 4 * d * d + 4 * d + 2 * d * width + width + d + 2 * 2 * d
+    answer = audit({
+        "model_type": "chatglm", "hidden_size": d, "inner_hidden_size": width, "num_layers": 28,
+        "num_attention_heads": 32, "vocab_size": 130_528, "max_sequence_length": 2048,
+    })  # fmt: skip
+    assert answer.params_total == 130_528 * d + 28 * block + 2 * d == 6_173_286_400
+    assert answer.kv_bytes_per_token == 2 * 28 * d * 2
+
+
+@pytest.mark.parametrize(("model_type", "kv_heads"), [("RefinedWebModel", 1), ("RefinedWeb", 8)])
+def test_falcons_first_types_say_which_decoder_it_is(model_type: str, kv_heads: int) -> None:
+    keys = {"hidden_size": 1024, "n_layer": 2, "n_head": 16, "n_head_kv": 8, "multi_query": True}
+    assert audit({"model_type": model_type, "vocab_size": 100, **keys}).n_kv_heads == kv_heads
+
+
+def test_a_null_width_that_the_class_has_another_for_is_said() -> None:
+    gemma = {**LLAMA, "model_type": "gemma", "head_dim": None}
+    answer = audit(gemma)
+    assert answer.d_head == 128
+    assert _says(answer, "where the key is absent gemma means 256")
+    assert not _says(audit({**LLAMA, "head_dim": None}), "is null")
 
 
 # ---- a source that is attended to

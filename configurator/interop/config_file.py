@@ -1,18 +1,18 @@
 """Read a model's ``config.json`` from a file, a folder or standard input, whatever is in it.
 
 This is one of two doors for untrusted input. A file is bounded in size before it is parsed, and
-everything that JSON lets through but a configuration cannot mean (a list, NaN, a key given
-twice) is refused with one line that says what was found and what to give instead.
+everything that JSON lets through but a configuration cannot mean (a list, a key given twice) is
+refused with one line that says what was found and what to give instead. Infinity is let through,
+since published files hold it as a limit; where a size is wanted it is refused.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from configurator.core.errors import UsageError, show
 
@@ -28,7 +28,7 @@ def read_config(source: str | os.PathLike[str]) -> dict[str, Any]:
     """The configuration in ``source``: a file, a folder that holds ``config.json``, or ``-``.
 
     Raises ``UsageError`` where there is no such file, it cannot be read, it is larger than
-    ``MAX_BYTES``, or it does not hold one JSON object with finite numbers and distinct keys.
+    ``MAX_BYTES``, or it does not hold one JSON object with distinct keys.
     """
     name = os.fspath(source)
     if name == _STDIN:
@@ -76,9 +76,7 @@ def parse_config(data: bytes | str, name: str = "the input") -> dict[str, Any]:
     if not text.strip():
         raise UsageError(f"{name} is empty; give a JSON config.json")
     try:
-        value = json.loads(
-            text, object_pairs_hook=_distinct, parse_constant=_finite, parse_float=_fraction
-        )
+        value = json.loads(text, object_pairs_hook=_distinct)
     except json.JSONDecodeError as error:
         raise UsageError(
             f"{name} is not JSON: {error.msg} at line {error.lineno} column {error.colno}; "
@@ -105,16 +103,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise UsageError(f"key {show(key)} is given twice; keep one of them")
         found[key] = value
     return found
-
-
-def _finite(text: str) -> NoReturn:
-    raise UsageError(f"{text} is not a number that a configuration can hold; state a finite one")
-
-
-def _fraction(text: str) -> float:
-    """A float; 1e400 is valid JSON that Python reads as infinity."""
-    value = float(text)
-    return value if math.isfinite(value) else _finite(show(text))
 
 
 def _kind(value: object) -> str:

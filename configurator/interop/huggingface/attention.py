@@ -52,6 +52,12 @@ def head_width(config: Config, family: Family, heads: int) -> int:
             f"{config.key('hidden_size')} {width} is not a multiple of "
             f"{config.key('num_attention_heads')} {heads}, and there is no head_dim; state head_dim"
         )
+    usual = config.defaults.get("head_dim")
+    if config.is_null("head_dim") and usual and usual != width // heads:
+        config.notes.warn(
+            f"{config.key('head_dim')} is null: read as {width // heads}, hidden_size / heads; "
+            f"where the key is absent {config.model_type} means {usual}"
+        )
     return width // heads
 
 

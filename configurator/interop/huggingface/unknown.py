@@ -26,10 +26,12 @@ _CHANGE_THE_CACHE = (
     "global_head_dim", "num_global_key_value_heads", "compress_ratios", "block_configs",
     "num_key_value_heads_per_layer", "window_size", "attention_window", "local_attention",
     "local_window_size", "sliding_window_layers", "swa_layers", "full_attention_layers",
-    "kv_share_factor", "cross_attention_layers",
+    "kv_share_factor", "kv_reuse_group", "cross_attention_layers",
 )  # fmt: skip
 # Sections that hold keys which stand at the top of other files.
 _SECTIONS = ("attn_config", "ffn_config", "moe", "moe_config")
+_LETTERS = {"*": FULL, "-": "mlp", "E": "moe"}  # and M, a recurrent layer
+_RECURRENT = ("mamba_", "ssm_", "linear_attn", "lru_", "rwkv_", "mlstm_", "conv_L_cache")
 _ENCODERS = ("encoder_layers", "encoder_num_hidden_layers", "num_encoder_layers")
 
 
@@ -38,6 +40,9 @@ def _pattern(config: Config, n: int) -> list[str]:
 
     Layers without attention keep a state that is not known, so a hybrid is refused later on.
     """
+    letters = config.text("hybrid_override_pattern")
+    if letters and len(letters) == n:
+        return [_LETTERS.get(letter, LINEAR) for letter in letters]
     full = _attention_layers(config, n)
     if full is not None:
         return [FULL if i in full else LINEAR for i in range(n)]
@@ -70,6 +75,9 @@ def _attention_layers(config: Config, n: int) -> set[int] | None:
         listed = config.wholes(name)
         if listed is not None:
             return set(listed)
+    if config.has("layer_group_size"):  # Ling's: attention at the end of each group
+        period = config.count("layer_group_size")
+        return {i for i in range(n) if (i + 1) % period == 0}
     inner = config.section("linear_attn_config")
     if inner is not None:
         return {i - 1 for i in inner.wholes("full_attn_layers", 1) or ()}
@@ -144,6 +152,13 @@ def describe(config: Config) -> None:
         config.notes.warn(
             f"{', '.join(map(config.named, ignored))}: changes the cache in families that have "
             f"it, and is not applied to a type that is not known"
+        )
+    states = [key for key in config.values if str(key).startswith(_RECURRENT)]
+    if states:
+        config.notes.warn(
+            f"{config.named(states[0])}: layers that keep a state in place of a cache are not "
+            f"read for a type that is not known; the cache may be smaller, and the state is not "
+            f"counted"
         )
     config.notes.warn(
         f"{name}: read from its keys, with {', '.join(assumed)}; check the "

@@ -21,11 +21,12 @@ def _falcon_attention(config: Config, family: Family, i: int, kind: str) -> Atte
     heads = config.count("num_attention_heads")
     if config.flag("new_decoder_architecture"):
         kv = config.maybe("num_key_value_heads") or heads
-        config.notes.warn(
-            f"transformers copies keys and values to all {heads} query heads before it caches "
-            f"them here, {heads // kv} times as much; servers keep the {kv} KV heads, and so does "
-            f"this count"
-        )
+        if kv < heads:
+            config.notes.warn(
+                f"transformers copies keys and values to all {heads} query heads before it caches "
+                f"them here, {heads // kv} times as much; servers keep the {kv} KV heads, and so "
+                f"does this count"
+            )
     else:
         config.entry("num_key_value_heads", i)  # plays no part, but must be a count
         kv = 1 if config.flag("multi_query", True) else heads

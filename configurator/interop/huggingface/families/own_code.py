@@ -20,16 +20,29 @@ def _full(config: Config, n: int) -> list[str]:
     return [FULL] * n
 
 
-# ---- ChatGLM 2 and 3, GLM-4 in its first form
+# ---- ChatGLM 1 (it alone states inner_hidden_size), 2 and 3, GLM-4 in its first form
+
+
+def _is_first(config: Config) -> bool:
+    return config.has("inner_hidden_size")
 
 
 def _chatglm_attention(config: Config, family: Family, i: int, kind: str) -> Attention:
     """``multi_query_attention`` only says that the group number applies."""
     heads = config.count("num_attention_heads")
     kv = config.count("multi_query_group_num", 1) if config.flag("multi_query_attention") else heads
-    qkv, everything = config.flag("add_qkv_bias"), config.flag("add_bias_linear")
+    qkv, everything = config.flag("add_qkv_bias"), _chatglm_biased(config)
     bias = "all" if everything else "qkv" if qkv else "none"
     return grouped(config, family, i, heads=heads, kv_heads=kv, bias=bias)
+
+
+def _chatglm_biased(config: Config) -> bool:
+    return _is_first(config) or config.flag("add_bias_linear")
+
+
+def _chatglm_shifts(config: Config) -> int:
+    """The first ChatGLM's norms have shifts beside their scales."""
+    return config.count("hidden_size") * _is_first(config)
 
 
 # ---- doubled widths: Qwen (1), Molmo and OLMo's first files state both halves of a gated matrix
@@ -90,10 +103,11 @@ def _minicpm_feed_forward(config: Config, family: Family, i: int) -> FeedForward
 
 
 def _refined_web(config: Config, family: Family, i: int, kind: str) -> Attention:
+    """The older decoder has one KV head or as many as queries, whatever is stated; see Falcon."""
     heads = config.count("num_attention_heads")
-    multi_query = config.flag("multi_query", True)
-    stated = config.maybe("num_key_value_heads")
-    kv = stated or (1 if multi_query else heads)
+    kv = config.maybe("num_key_value_heads")
+    if kv is None or config.model_type == "RefinedWebModel":
+        kv = 1 if config.flag("multi_query", True) else heads
     return grouped(config, family, i, heads=heads, kv_heads=kv)
 
 
@@ -105,8 +119,11 @@ def _arctic(config: Config, family: Family, i: int) -> FeedForward | None:
 
 
 FAMILIES = {
-    "chatglm": Family(attention=_chatglm_attention, pattern=_full, bare=False,
-                      mlp_bias=flagged("add_bias_linear")),
+    "chatglm": Family(
+        attention=_chatglm_attention, pattern=_full, bare=False, mlp_bias=_chatglm_biased,
+        gated=lambda config: not _is_first(config), tied=_is_first, extra=_chatglm_shifts,
+        layer_extra=lambda config, i, kind: 2 * _chatglm_shifts(config),
+    ),
     "qwen": Family(bias="qkv", feed_forward=_half, pattern=_full),
     "molmo": Family(bias=bias_if("qkv_bias", "qkv", True), feed_forward=_half, pattern=_full),
     "hf_olmo": Family(
