@@ -265,6 +265,13 @@ def test_the_catalogs_positions_count_too() -> None:
     assert not any("beyond" in w for w in audit("qwen3-8b").warnings)
 
 
+def test_one_token_is_one_token(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "qwen3-8b", "--context", "1")
+    assert "at 1 token in bf16" in " ".join(out.split())
+    assert main(["recommend", "--params", "125M", "--context", "1"]) == 0
+    assert "for 1 sequence of 1 token " in " ".join(capsys.readouterr().out.split())
+
+
 def test_more_ranks_than_devices_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """As in every command: half the weights would be counted otherwise."""
     code, _, err = said(capsys, "qwen3-8b", "--tensor-parallel", "8", "--target", "4xh100-sxm")

@@ -187,3 +187,16 @@ def test_command_line(capsys, tmp_path):
     assert main([*arguments, "--shard", "1/2"]) == 2
     assert "--sweep" in capsys.readouterr().err
     assert main([*arguments, "--sweep", "context=big"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--params 7B --sweep context=4k,8k --verify", "--verify does not go with --sweep"),
+        ("--params 7B --sweep context=4k,8k --top 3", "--top does not go with --sweep"),
+        ("--from qwen3-8b --verify", "--verify does not go with --from"),
+    ],
+)
+def test_what_a_sweep_or_a_conversion_does_not_honour_is_refused(words, says, capsys):
+    assert main(["recommend", *words.split()]) == 2
+    assert says in capsys.readouterr().err

@@ -81,6 +81,12 @@ def recommend(
 
     how: dict[str, str] = {k: given.pop(k) for k in LONG_RUN if k in given}
     asked = dict(given) if top is None else {**given, "top": top}
+    for name, value, other in (
+        ("verify", verify, "from" if source is not None else "sweep" if sweep else ""),
+        ("top", top, "sweep" if sweep and source is None else ""),
+    ):
+        if value and other:
+            raise UsageError(f"--{name} does not go with --{other}; leave one of them out")
     if source is not None:
         from configurator.cli._convert import converted
 

@@ -9,6 +9,7 @@ from configurator.core.audit_report import Audit, GroupRow
 from configurator.core.units import format_bytes, format_count
 from configurator.render.content import rule_sections
 from configurator.render.document import Document, Section, Table
+from configurator.render.words import many
 
 __all__ = ["audit_document", "audits_document"]
 
@@ -40,7 +41,7 @@ def audits_document(audits: Sequence[tuple[str, Audit]]) -> Document:
     first = audits[0][1]
     smallest = min(audits, key=lambda pair: pair[1].kv_bytes_at_context)
     same = all(a.context == first.context for _, a in audits)
-    at = f"at {first.context:,} tokens" if same else "each at its own longest context"
+    at = f"at {many(first.context, 'token')}" if same else "each at its own longest context"
     return Document(
         title=f"Audit of {len(audits)} models",
         answer=f"{smallest[0]} keeps the smallest cache {at}: {_size(smallest[1])}",
@@ -97,7 +98,7 @@ def _answer(audit: Audit) -> str:
         growth += f" until windows are full, then {audit.kv_bytes_per_token_past_window:,}"
     if audit.kv_layers == 0 and not audit.kv_bytes_at_context:
         growth = "no cache that grows with the context"
-    total = f"{_size(audit)} at {audit.context:,} tokens"
+    total = f"{_size(audit)} at {many(audit.context, 'token')}"
     batch = f" x {audit.batch:,} sequences" if audit.batch > 1 else ""
     return f"{heads(audit)}; {growth}; {total}{batch} in {audit.kv_dtype}"
 
@@ -105,13 +106,13 @@ def _answer(audit: Audit) -> str:
 def _asked(audit: Audit) -> str:
     parts = [
         audit.model_type or "no model_type",
-        f"context {audit.context:,} tokens",
+        f"context {many(audit.context, 'token')}",
         f"batch {audit.batch:,}",
         f"cache {audit.kv_dtype}",
         f"tensor parallel {audit.tensor_parallel}",
     ]
     if audit.page_size > 1:
-        parts.append(f"pages of {audit.page_size} tokens")
+        parts.append(f"pages of {many(audit.page_size, 'token')}")
     if audit.target:
         parts.append(f"on {audit.target}")
     return ", ".join(parts)
@@ -131,7 +132,7 @@ def _cache(audit: Audit) -> Section:
     facts = [
         ("Layers with a cache", f"{audit.kv_layers} of {audit.total_layers}"),
         ("One more token", f"{_exact(audit.kv_bytes_per_token)}"),
-        (f"At {audit.context:,} tokens", _exact(audit.kv_bytes_at_context)),
+        (f"At {many(audit.context, 'token')}", _exact(audit.kv_bytes_at_context)),
     ]
     if audit.kv_bytes_per_token_past_window != audit.kv_bytes_per_token:
         facts.insert(2, ("Once windows are full", _exact(audit.kv_bytes_per_token_past_window)))
@@ -239,7 +240,7 @@ def _room(audit: Audit) -> Section:
         facts.append(("Weights", stored))
     facts.append((f"Longest context at batch {audit.batch:,}", _limit(audit.max_context, "token")))
     facts.append(
-        (f"Largest batch at {audit.context:,} tokens", _limit(audit.max_batch, "sequence"))
+        (f"Largest batch at {many(audit.context, 'token')}", _limit(audit.max_batch, "sequence"))
     )
     return Section(title="What fits", facts=tuple(facts))
 

@@ -92,7 +92,7 @@ def model(r: Recommendation) -> str:
         text += f", {format_count(r.params_active)} active"
     if r.window:
         every = f"one layer in {r.full_every} keeps all" if r.full_every else "no layer keeps all"
-        text += f"; window {r.window:,} tokens, {every}"
+        text += f"; window {many(r.window, 'token')}, {every}"
     return text
 
 
@@ -110,7 +110,7 @@ def cache_total(cache: CacheReport, context: int, batch: int) -> str:
     text = (
         f"{format_bytes(cache.bytes_per_token_per_layer_fp16)} per token and layer in fp16; "
         f"{format_bytes(cache.bytes_per_token)} per token in {cache.kv_dtype}; "
-        f"{exact_bytes(cache.bytes_total)} for {sequences} of {context:,} tokens"
+        f"{exact_bytes(cache.bytes_total)} for {sequences} of {many(context, 'token')}"
     )
     if cache.cross_attention_bytes:
         text += (
@@ -150,7 +150,7 @@ def limits(cache: CacheReport, context: int, batch: int) -> str:
     largest = free if cache.max_batch is None else many(cache.max_batch, "sequence")
     return (
         f"longest context at batch {batch:,}: {longest}; "
-        f"largest batch at {context:,} tokens: {largest}"
+        f"largest batch at {many(context, 'token')}: {largest}"
     )
 
 
