@@ -96,6 +96,13 @@ def test_exit_1_when_nothing_fits_and_the_report_is_still_whole(
     jsonschema.validate(report, report_schema())
 
 
+def test_compare_says_no_where_none_of_its_rows_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = as_json(capsys, "compare --params 70B --target rtx-3060 --context 8k", code=1)["rows"]
+    assert not any(row["cache"]["fits"] for row in rows)
+    rows = as_json(capsys, "compare --params 7B --target rtx-4090 --context 128k")["rows"]
+    assert {row["cache"]["fits"] for row in rows} == {True, False}
+
+
 def test_check_has_rules_and_cost_blocks(capsys: pytest.CaptureFixture[str]) -> None:
     found = as_json(capsys, f"check {LLAMA} --context 32k --target h100-sxm")
     assert found["ok"] is True

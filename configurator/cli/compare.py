@@ -17,11 +17,11 @@ __all__ = ["compare"]
 
 
 @takes(GEOMETRY, SHAPE, QUESTION, TARGET)
-def compare(given: Given, format: Format = None, output: Output = None) -> None:
+def compare(given: Given, format: Format = None, output: Output = None) -> int:
     """MHA, GQA (each divisor), MQA and MLA side by side at one model width.
 
     Give --d-model and --n-heads, or a budget with --params to start from what `recommend`
-    answers.
+    answers. Exit code 1 means that none of them fits the target.
     """
     from configurator import api
     from configurator.cli.asked import request_of
@@ -31,3 +31,4 @@ def compare(given: Given, format: Format = None, output: Output = None) -> None:
     chosen = form(format, output)
     found = api.compare(request_of(given))
     deliver(found, lambda: side_by_side(found), chosen, output)
+    return 1 if found.rows and all(row.cache.fits is False for row in found.rows) else 0
