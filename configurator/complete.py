@@ -5,6 +5,7 @@ from __future__ import annotations
 from configurator.core.case import FeedForward, ModelShape
 from configurator.core.columns import ceil_div
 from configurator.core.kinds import Attention
+from configurator.core.kinds.mla import Latent
 from configurator.core.shapes import decoder, encoder, encoder_decoder, geometry
 from configurator.schema import GeometryRequest
 
@@ -19,6 +20,8 @@ def complete_shape(request: GeometryRequest, source_len: int, warnings: list[str
     Each value taken is said in ``warnings``.
     """
     attention = attention_of(request)
+    if isinstance(attention, Latent):
+        warnings += _latent_widths(request, attention)
     d_model = request.d_model
     layers = request.n_layers or max(1, round(d_model / _RATIO))
     if request.n_layers is None:
@@ -75,6 +78,17 @@ def attention_of(request: GeometryRequest) -> Attention:
         qk_rope_head_dim=request.qk_rope_head_dim or nope // 2,
         v_head_dim=request.v_head_dim or nope,
     )
+
+
+def _latent_widths(request: GeometryRequest, attention: Latent) -> list[str]:
+    """A word on the widths of an MLA head that were not given."""
+    given = {"qk_nope_head_dim": request.qk_nope_head_dim or request.d_head}
+    taken = [
+        f"{name.replace('_', '-')} {getattr(attention, name)}"
+        for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+        if not given.get(name, getattr(request, name))
+    ]
+    return [f"taken as usual: {', '.join(taken)}"] if taken else []
 
 
 def _usual_width(attention: Attention, d_model: int) -> int:

@@ -37,7 +37,12 @@ def test_what_is_honoured_is_no_warning():
 def test_a_geometry_warns_too():
     common = {"d_model": 4096, "n_layers": 32, "n_heads": 32, "d_ff": 11008, "vocab_size": 32000}
     latent = check(GeometryRequest(**common, kv_lora_rank=512, n_kv_heads=8, q_lora_rank=0))
-    assert latent.warnings == ("n-kv-heads 8 was not used: MLA's heads share one latent",)
+    assert latent.warnings == (
+        "taken as usual: qk-nope-head-dim 128, qk-rope-head-dim 64, v-head-dim 128",
+        "n-kv-heads 8 was not used: MLA's heads share one latent",
+    )
+    some = check(GeometryRequest(**common, kv_lora_rank=512, d_head=64, v_head_dim=64))
+    assert some.warnings == ("taken as usual: qk-rope-head-dim 32",)
     encoder = check(GeometryRequest(**common, arch="encoder", window=4096))
     assert encoder.warnings == ("the window is for decoders and was not used",)
 

@@ -87,8 +87,8 @@ def side_by_side(found: Rows) -> Document:
     first = rows[0].recommendation
     return Document(
         title=f"Projections at d_model {first.d_model:,}",
-        answer=f"{len(rows)} geometries at d_model {first.d_model:,} and "
-        f"{format_count(first.params_total)} parameters",
+        answer=f"{len(rows)} geometr{'y' if len(rows) == 1 else 'ies'} at d_model "
+        f"{first.d_model:,} and {format_count(first.params_total)} parameters",
         asked=asked(found.request, found.target),
         sections=(
             Section(title="Warnings", points=tuple(found.warnings), tone="warning"),
