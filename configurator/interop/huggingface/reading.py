@@ -150,6 +150,8 @@ def _tied(text: Config, top: Config, family: Family) -> bool:
         config = top if level == id(top) else text
         if config.has("tie_word_embeddings"):
             return config.flag("tie_word_embeddings")
+    if top.is_null("tie_word_embeddings") or text.is_null("tie_word_embeddings"):
+        return False
     for config in (top, text):
         if config.find("tie_word_embeddings") is not None:
             return config.flag("tie_word_embeddings")

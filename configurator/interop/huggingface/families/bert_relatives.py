@@ -88,9 +88,8 @@ def _deberta_embedding(config: Config, width: int) -> int:
     d = config.count("hidden_size")
     rows = _rows(config) if config.flag("position_biased_input", True) else 0
     total = (rows + _types(config, 0) + 2) * width + (width * d if width != d else 0)
-    if not _relative(config):
-        return total
-    total += 2 * _span(config) * d
+    if _relative(config):
+        total += 2 * _span(config) * d
     norm = config.values.get("norm_rel_ebd")
     return total + 2 * d * (isinstance(norm, str) and "layer_norm" in norm.lower())
 

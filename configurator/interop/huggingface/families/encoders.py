@@ -135,5 +135,9 @@ FAMILIES = {
     "modernbert": encoder_family(
         Parts(embedding=_modern_embedding, head=_modern_head, after=_modern_norm), _MODERN
     ),
-    "eurobert": Family(arch="encoder", mlp_bias=flagged("mlp_bias")),
+    "eurobert": Family(
+        arch="encoder",
+        mlp_bias=flagged("mlp_bias"),
+        extra=lambda c: c.count("vocab_size") * c.flag("mlp_bias") * (not is_bare(c)),
+    ),
 }
