@@ -68,11 +68,12 @@ class Question:
         self.asked = self._projections()
 
     def _head_width(self) -> int | None:
-        """The head width that a width of the advisor's choice must be a multiple of."""
-        asked = self.request.d_head or ()
-        if self.request.allow_decoupled_heads or not asked:
+        """What a width of the advisor's choice must be a multiple of; GQA shares an even number."""
+        asked, only_shared = self.request.d_head or (), self.request.projection == ("gqa",)
+        if self.request.allow_decoupled_heads or not (asked or only_shared):
             return None
-        return next((width for width in (64, 128) if width in asked), min(asked))
+        width = next((w for w in (64, 128) if w in asked), min(asked, default=64))
+        return 2 * width if only_shared else width
 
     def _projections(self) -> tuple[str, ...]:
         """The projections to choose from; MLA below 1B parameters only when benchmarking."""

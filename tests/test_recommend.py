@@ -180,9 +180,25 @@ def test_a_width_of_its_own_choice_is_a_multiple_of_the_head_width(params, d_hea
 
 
 @pytest.mark.parametrize(
+    "request_",
+    [
+        {"params": "50M"},
+        {"params": "1.5B", "active_params": "75M"},
+        {"params": "50M", "d_head": 32},
+        {"params": "350M", "d_head": "64,96", "target": "4xh100-sxm"},
+    ],
+)
+def test_heads_that_gqa_can_share(request_):
+    """The usual width of 448 has 7 heads of 64; GQA alone needs an even number."""
+    found = ask(**request_, projection="gqa").recommendation
+    assert found.projection == "GQA"
+    assert found.n_heads % 2 == 0
+
+
+@pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"params": "1.5B", "active_params": "75M", "projection": "gqa"}, "7 heads of 64, whose"),
+        ({"params": "1B", "d_model": 448, "projection": "gqa"}, "7 heads of 64, whose"),
         ({"params": "7B", "d_head": 256, "projection": "mla"}, "MLA has kernels for heads of 64"),
         ({"params": "50M", "target": "2x8xh100-sxm"}, "or lower --tensor-parallel from 16"),
         (
