@@ -103,6 +103,12 @@ def clip(config: Config) -> int:
     )
 
 
+def llama4(config: Config) -> int:
+    """Llama 4's tower: CLIP's, and an adapter over patches put side by side."""
+    side, out = config.count("intermediate_size", 5632), config.count("projector_output_dim", 4096)
+    return clip(config) + side * config.count("projector_input_dim", 4096) + out * out
+
+
 def idefics(config: Config) -> int:
     """Idefics 2 and 3, SmolVLM: SigLIP without a pooling head."""
     d, ff = config.count("hidden_size", 1152), config.count("intermediate_size", 3072)
@@ -264,4 +270,5 @@ ENCODERS: dict[str, Callable[[Config], int]] = {
     "voxtral_encoder": whisper_encoder,
     "kimi_k25_vision": kimi,
     "mllama_vision_model": mllama,
+    "llama4_vision_model": llama4,
 }

@@ -75,6 +75,10 @@ def _internvl(top: Config, text: Config, tower: Config) -> int:
     return 2 * d + d * out + out + out * out + out
 
 
+def _llama4(top: Config, text: Config, tower: Config) -> int:
+    return tower.count("vision_output_dim", 7680) * text.count("hidden_size")
+
+
 def _idefics3(top: Config, text: Config, tower: Config) -> int:
     return width_of(tower) * top.count("scale_factor", 2) ** 2 * text.count("hidden_size")
 
@@ -94,6 +98,7 @@ _BY_TYPE: dict[str, tuple[str, Projector]] = {
     "gemma3": ("vision_config", _gemma3),
     "paligemma": ("vision_config", _paligemma),
     "mllama": ("vision_config", _mllama),
+    "llama4": ("vision_config", _llama4),
     "llava": ("vision_config", two_linear_layers),
     "llava_next": ("vision_config", _two_layers_and_newline),
     "llava_next_video": ("vision_config", _two_layers_and_newline),
