@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from configurator import rulebook
+from configurator import Request, recommend, rulebook
 from configurator.core.case import Case, Device, FeedForward, Workload
 from configurator.core.dtypes import cache_type
 from configurator.core.examples import example_device
@@ -283,3 +283,10 @@ def test_importing_a_rule_has_no_side_effect():
     )
     assert run.stderr == ""
     assert run.stdout.strip() == str(len(RULES))
+
+
+def test_one_is_not_many():
+    """144 GiB a sequence of 1M tokens: a 192 GB device holds one of 7B beside its weights."""
+    report = recommend(Request(params="7B", context="1M", target="mi300x"))
+    (said,) = [r.message for r in report.rules if r.id == "memory/room-for-eight-sequences"]
+    assert said.startswith("Instinct MI300X 192GB holds 1 sequence of 1,048,576 tokens")

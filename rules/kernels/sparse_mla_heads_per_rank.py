@@ -24,7 +24,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import is_latent, latent, listed, one_of, rank_heads, with_attention
+from rules._ask import is_latent, latent, listed, many, one_of, rank_heads, with_attention
 
 
 def applies(case: Case) -> Truth:
@@ -40,8 +40,8 @@ def says(case: Case) -> str:
     fits = [t for t in (1, 2, 4, 8) if heads % t == 0 and heads // t in (64, 128)]
     remedy = f"tensor parallelism {listed(tuple(fits))}" if fits else "64 or 128 heads"
     return (
-        f"{heads} heads over {ranks} ranks leave {rank_heads(case)} on each; FlashMLA's sparse "
-        f"kernels take 64 or 128: use {remedy}, or pad"
+        f"{many(heads, 'head')} over {many(ranks, 'rank')} leave {rank_heads(case)} on each; "
+        f"FlashMLA's sparse kernels take 64 or 128: use {remedy}, or pad"
     )
 
 

@@ -26,7 +26,7 @@ from configurator.core.cost import max_batch
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import decodes, one_sequence, size, smaller_cache
+from rules._ask import decodes, many, one_sequence, size, smaller_cache
 from rules._devices import device, is_card_of_a_person, name, named
 
 
@@ -40,10 +40,11 @@ def holds(case: Case) -> Truth:
 
 
 def says(case: Case) -> str:
+    times = f"{device(case).count} x " if device(case).count > 1 else ""
     return (
-        f"{device(case).count} x {name(case)} holds {max_batch(case)} sequences of "
-        f"{case.workload.context:,} tokens at {size(one_sequence(case))} each per rank, published "
-        f"models leave room for 6 to 59; to serve more, use {smaller_cache(case)}"
+        f"{times}{name(case)} holds {many(max_batch(case), 'sequence')} of "
+        f"{many(case.workload.context, 'token')} at {size(one_sequence(case))} each per rank, "
+        f"published models leave room for 6 to 59; to serve more, use {smaller_cache(case)}"
     )
 
 

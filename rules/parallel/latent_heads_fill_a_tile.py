@@ -25,7 +25,7 @@ from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
 from configurator.core.units import Truth
-from rules._ask import is_latent, rank_heads
+from rules._ask import is_latent, many, rank_heads
 from rules._devices import is_nvidia
 
 
@@ -42,8 +42,8 @@ def says(case: Case) -> str:
     padded = -(-rank_heads(case) // 64) * 64
     remedy = "fewer ranks with replicas" if ranks > 1 else "64 heads where compute allows"
     return (
-        f"{heads} heads over {ranks} ranks leave {rank_heads(case)} in a tile of {padded}: "
-        f"decoding takes as long as with {padded}; use {remedy}"
+        f"{many(heads, 'head')} over {many(ranks, 'rank')} leave {rank_heads(case)} in a tile of "
+        f"{padded}: decoding takes as long as with {padded}; use {remedy}"
     )
 
 
