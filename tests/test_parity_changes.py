@@ -23,6 +23,8 @@ _CHANGES: list[tuple[str, dict[str, Any]]] = [
     ("bamba", {"mamba_conv_bias": None}),
     ("granitemoehybrid", {"mamba_conv_bias": None}),
     ("falcon_h1", {"mamba_conv_bias": None}),
+    ("gemma3_text", {"use_bidirectional_attention": True}),  # half of the window lies behind
+    ("gemma4_text", {"use_bidirectional_attention": "all"}),
     ("gemma3", {"tie_word_embeddings": None}),
     ("eurobert", {"mlp_bias": True}),
     ("deberta-v2", {"relative_attention": False}),

@@ -27,6 +27,7 @@ FULL, WINDOW, CHUNK, INDEXED = (
     "full_attention", "sliding_attention", "chunked_attention", "indexed_attention",
 )  # fmt: skip
 LINEAR, CONV, HYBRID = "linear_attention", "conv", "hybrid"
+_HALVED = ("gemma3", "gemma4")  # types whose window is halved where tokens see both ways
 FEED_FORWARD_ONLY = ("moe", "mlp", "none")
 _NAMES = {
     FULL: FULL, WINDOW: WINDOW, CHUNK: CHUNK, INDEXED: INDEXED, LINEAR: LINEAR, CONV: CONV,
@@ -78,7 +79,15 @@ def window_size(config: Config) -> int:
     if not config.flag("use_sliding_window", True):
         _say_no_switch(config)
         return 0
-    return config.maybe("sliding_window", least=0) or 0
+    size = config.maybe("sliding_window", least=0) or 0
+    if size and config.model_type.startswith(_HALVED) and _both_ways(config):
+        return size // 2 + 1
+    return size
+
+
+def _both_ways(config: Config) -> bool:
+    """Whether tokens see the ones after them too: half of a window then lies behind (Gemma)."""
+    return config.values.get("use_bidirectional_attention") in (True, "all")
 
 
 def _say_no_switch(config: Config) -> None:
