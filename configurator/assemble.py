@@ -171,8 +171,10 @@ def latency_report(case: Case) -> LatencyReport:
         regime = "an encoder has no decode step: all of it is prefill"
     elif isinstance(case.attention, Latent):
         regime = regime.replace("KV heads change", "the latent's size changes")
-    elif 1 < case.attention.kv_heads <= ranks:
-        regime += f"; fewer than {case.attention.kv_heads} would be copied on {ranks} ranks"
+    elif 1 < case.attention.kv_heads == ranks:
+        regime += f"; fewer than {ranks} would be copied on {ranks} ranks"
+    elif case.attention.kv_heads < ranks:
+        regime += f"; each is copied on {ranks // case.attention.kv_heads} ranks"
     return LatencyReport(
         decode_s=_known(s.decode_s) if decodes else None,
         prefill_s=_known(s.prefill_s),

@@ -146,6 +146,17 @@ def test_a_remedy_keeps_the_parameter_budget():
     assert "fp8" not in text  # likewise
 
 
+def test_copied_kv_heads_are_said_to_be_copied():
+    """8 KV heads on 16 ranks: two copies of each, twice the logical cache in memory."""
+    asked = {"params": "700B", "context": "128k", "projection": "gqa"}
+    report = ask(**asked, target="16xh200-sxm")
+    assert report.recommendation.n_kv_heads == 8
+    assert report.memory.cache_bytes == 2 * report.cache.bytes_total
+    assert "each is copied on 2 ranks" in report.latency.regime
+    report = ask(**asked, target="8xh200-sxm")
+    assert "fewer than 8 would be copied on 8 ranks" in report.latency.regime
+
+
 def test_a_smaller_cache_type_is_smaller():
     report = ask(params="7B", context="1M", target="rtx-4090", kv_dtype="q4_0")
     assert not any("fp8" in text for text in report.remedies)
