@@ -115,6 +115,11 @@ def geometry_case(request: GeometryRequest) -> tuple[Case, list[str]]:
         warnings.append(
             f"n-kv-heads {request.n_kv_heads} was not used: MLA's heads share one latent"
         )
+    if request.kv_lora_rank is not None and request.qk_nope_head_dim and request.d_head:
+        warnings.append(
+            f"d-head {request.d_head} was not used: qk-nope-head-dim {request.qk_nope_head_dim} is "
+            "the width of MLA's keys without position"
+        )
     return Case(shape=shape, workload=workload, device=device), warnings
 
 

@@ -43,6 +43,8 @@ def test_a_geometry_warns_too():
     )
     some = check(GeometryRequest(**common, kv_lora_rank=512, d_head=64, v_head_dim=64))
     assert some.warnings == ("taken as usual: qk-rope-head-dim 32",)
+    both = check(GeometryRequest(**common, kv_lora_rank=512, d_head=64, qk_nope_head_dim=128))
+    assert "d-head 64 was not used: qk-nope-head-dim 128" in " ".join(both.warnings)
     encoder = check(GeometryRequest(**common, arch="encoder", window=4096))
     assert encoder.warnings == ("the window is for decoders and was not used",)
 
