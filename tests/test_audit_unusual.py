@@ -84,6 +84,34 @@ def test_experts_in_a_section_are_counted() -> None:
     assert answer.params_active_per_token == 46_702_792_704 - 6 * 32 * 3 * 4096 * 14336
 
 
+EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512}
+EXPERT = 3 * 4096 * 512
+
+
+@pytest.mark.parametrize(
+    ("keys", "more"),
+    [
+        ({"n_shared_experts": 2}, 32 * 2 * EXPERT),
+        ({"shared_expert_intermediate_size": 1024}, 32 * 2 * EXPERT),
+        ({"shared_expert_intermediate_size": 1024, "n_shared_experts": 1}, 32 * 2 * EXPERT),
+        ({"moe_layer_interval": 2}, 16 * (3 * 4096 * 14336 - 8 * EXPERT - 8 * 4096)),
+        ({"interleave_moe_layer_step": 2}, 16 * (3 * 4096 * 14336 - 8 * EXPERT - 8 * 4096)),
+        ({"v_head_dim": 64}, -32 * 2 * 32 * 64 * 4096),
+    ],
+)
+def test_weights_of_an_unknown_type_by_keys_of_others(keys: dict[str, Any], more: int) -> None:
+    plain, changed = audit({**PLAIN, **EXPERTS}), audit({**PLAIN, **EXPERTS, **keys})
+    assert plain.params_total is not None
+    assert changed.params_total == plain.params_total + more
+
+
+def test_values_narrower_than_keys_and_an_indexers_keys_of_an_unknown_type() -> None:
+    narrow = audit({**PLAIN, "num_key_value_heads": 8, "v_head_dim": 64})
+    assert (narrow.v_head_dim, narrow.kv_bytes_per_token) == (64, 32 * 8 * (128 + 64) * 2)
+    sparse = audit({**LATENT, "model_type": "new", "index_head_dim": 128, "index_n_heads": 64})
+    assert sparse.kv_bytes_per_token == 32 * (512 + 64 + 128) * 2
+
+
 @pytest.mark.parametrize("entries", [31, 33])
 @pytest.mark.parametrize("key", ["num_key_value_heads", "num_attention_heads", "intermediate_size"])
 def test_a_list_must_be_as_long_as_the_model(key: str, entries: int) -> None:

@@ -195,6 +195,12 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, body: str, words: s
     assert "\n" not in str(caught.value)
 
 
+def test_a_mark_of_byte_order_is_no_part_of_the_file(tmp_path: Path) -> None:
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b"\xef\xbb\xbfmemory_gib = 24\nbandwidth_gb_s = 1000\n")
+    assert device(str(marked)).memory_bytes == 24 * 2**30
+
+
 def test_odd_files_are_refused(tmp_path: Path) -> None:
     big = tmp_path / "big.toml"
     big.write_bytes(b"#" * 1_000_001)

@@ -47,7 +47,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     import tomllib  # only when there is no compiled copy
 
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors mark it
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except RecursionError:

@@ -73,7 +73,8 @@ class Mixture:
     Args:
         width: key of one expert's width.
         shared: ``count`` (shared experts of the same width), ``size`` (their width is a key of
-            its own), ``one`` (one of the experts' width) or ``none``.
+            its own), ``stated`` (its width, else the count), ``one`` (one of the experts' width) or
+            ``none``.
         shared_gate: a learned gate of ``d_model`` weights on the shared experts.
         router_bias: the router has biases.
         correction_bias: a learned correction per expert is a parameter, not a buffer.

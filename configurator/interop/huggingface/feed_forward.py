@@ -118,8 +118,11 @@ def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
 
 
 def _shared_width(config: Config, mixture: Mixture, layer: int, width: int) -> int:
-    if mixture.shared == "count":
-        return (config.entry("n_shared_experts", layer, least=0) or 0) * width
-    if mixture.shared == "size":
+    if mixture.shared == "one":
+        return width
+    sized = mixture.shared == "stated" and config.has("shared_expert_intermediate_size")
+    if sized or mixture.shared == "size":
         return config.maybe("shared_expert_intermediate_size", least=0) or 0
-    return width if mixture.shared == "one" else 0
+    if mixture.shared == "none":
+        return 0
+    return (config.entry("n_shared_experts", layer, least=0) or 0) * width

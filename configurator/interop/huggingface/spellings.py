@@ -50,6 +50,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
             "moe_shared_expert_intermediate_size", "shared_intermediate_size",
             "share_expert_dim",
         ),
+        "decoder_sparse_step": ("interleave_moe_layer_step", "moe_layer_interval"),
         "first_k_dense_replace": ("num_dense_layers", "moe_layer_start_index"),
         "tie_word_embeddings": (
             "tie_embedding", "tie_embeddings", "share_input_output_layers", "weight_tying",

@@ -92,8 +92,9 @@ def _attention_layers(config: Config, n: int) -> set[int] | None:
 
 def _attention(config: Config, family: Family, i: int, kind: str) -> Attention:
     if is_latent(config):
-        return latent(config, family, i, indexed=kind == INDEXED)
-    return grouped(config, family, i, kv_heads=_kv_heads(config, i))
+        return latent(config, family, i, indexed=kind == INDEXED or config.has("index_head_dim"))
+    value = config.maybe("v_head_dim") or 0
+    return grouped(config, family, i, kv_heads=_kv_heads(config, i), v_head_dim=value)
 
 
 def _kv_heads(config: Config, i: int) -> int | None:
@@ -126,7 +127,7 @@ UNKNOWN = Family(
     pattern=_pattern,
     qk_norm=picks("use_qk_norm", "head", "none"),
     mlp_bias=flagged("mlp_bias"),
-    mixture=Mixture(shared="count"),
+    mixture=Mixture(shared="stated"),
 )
 
 
