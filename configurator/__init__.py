@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from configurator.api import check, compare, recommend
+    from configurator.api import audit, check, compare, recommend
     from configurator.catalog.published import model
     from configurator.catalog.targets import device
     from configurator.core.errors import UsageError
     from configurator.core.latency import predict_latency
-    from configurator.interop.audit import audit
     from configurator.schema import GeometryRequest, Request
 
 _PUBLIC = {
     "GeometryRequest": "configurator.schema",
     "Request": "configurator.schema",
     "UsageError": "configurator.core.errors",
-    "audit": "configurator.interop.audit",
+    "audit": "configurator.api",
     "check": "configurator.api",
     "compare": "configurator.api",
     "device": "configurator.catalog.targets",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +11,8 @@ from configurator import __version__
 from configurator.assemble import broken, option, recommendation, rule_reports
 from configurator.budget import Frame
 from configurator.complete import complete_shape
-from configurator.core.case import Case
+from configurator.core.audit_report import Audit
+from configurator.core.case import Case, Device
 from configurator.core.errors import UsageError
 from configurator.core.initialization import wants_qk_norm
 from configurator.core.kinds import Attention
@@ -19,10 +22,10 @@ from configurator.core.report import Option, Report, RuleReport
 from configurator.question import Question, command, echo, workload_of
 from configurator.schema import GeometryRequest, Request
 from configurator.search import shape_of
-from configurator.target import describe, resolve
+from configurator.target import describe, device_of, resolve
 from configurator.unhonoured import unused
 
-__all__ = ["Advice", "Checked", "Compared", "check", "compare", "recommend"]
+__all__ = ["Advice", "Checked", "Compared", "audit", "check", "compare", "recommend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,32 @@ def _expect(request: object, *kinds: type) -> None:
             if Request in kinds
             else f"request is a {type(request).__name__}; give a {names}"
         )
+
+
+def audit(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    target: str | None = None,
+    memory: str | int | None = None,
+    bandwidth: str | float | None = None,
+    tflops: str | float | None = None,
+    device: Device | None = None,
+    **question: Any,
+) -> Audit:
+    """What a model's cache and parameters really are, and what fits on a target.
+
+    ``source`` and the other keywords are those of :func:`configurator.interop.audit.audit`; a
+    target is named or described as in a request, ``host`` included.
+
+    Raises ``UsageError`` for a file, a target or a question that cannot be right.
+    """
+    from configurator.interop.audit import audit as audited
+
+    if device is None:
+        device = device_of(
+            {"target": target, "memory": memory, "bandwidth": bandwidth, "tflops": tflops}
+        )
+    return audited(source, device=device, **question)
 
 
 def geometry_case(request: GeometryRequest) -> tuple[Case, list[str]]:

@@ -7,9 +7,9 @@ from typing import Any
 from configurator.catalog import targets
 from configurator.core.case import Device
 from configurator.core.errors import UsageError
-from configurator.core.units import format_bytes, parse_bytes
+from configurator.core.units import format_bytes, parse_bandwidth, parse_bytes, parse_flops
 
-__all__ = ["describe", "resolve"]
+__all__ = ["describe", "device_of", "resolve"]
 
 
 def resolve(
@@ -20,7 +20,7 @@ def resolve(
     Raises ``UsageError`` for an unknown name or a description without memory or bandwidth.
     """
     base: Device | str | None = target
-    if target is not None and target.strip().lower() == "host":
+    if target is not None and str(target).strip().lower() == "host":
         from configurator.host import host_device
 
         base = host_device()
@@ -31,6 +31,20 @@ def resolve(
         memory=None if memory is None else _bytes_text(memory),
         bandwidth=None if bandwidth is None else f"{bandwidth / 1e9:.12g}GB/s",
         tflops=None if tflops is None else f"{tflops / 1e12:.12g}",
+    )
+
+
+def device_of(given: dict[str, Any]) -> Device | None:
+    """The target that ``target``, ``memory``, ``bandwidth`` and ``tflops`` describe, as typed.
+
+    They are taken out of ``given``. Raises ``UsageError`` as :func:`resolve` does.
+    """
+    memory, bandwidth, tflops = (given.pop(k, None) for k in ("memory", "bandwidth", "tflops"))
+    return resolve(
+        given.pop("target", None),
+        memory=None if memory is None else parse_bytes(memory),
+        bandwidth=None if bandwidth is None else parse_bandwidth(bandwidth),
+        tflops=None if tflops is None else parse_flops(tflops),
     )
 
 

@@ -69,6 +69,19 @@ def test_an_audit_refuses_what_is_no_number(question: dict[str, Any]) -> None:
     assert name.replace("_", "-") in said or name in said
 
 
+def test_an_audits_target_is_a_requests() -> None:
+    """A described device and this machine too, as on the command line."""
+    described = audit(LLAMA, memory="24GiB", bandwidth=1000)
+    assert described.target == "custom"
+    assert (
+        described.kv_budget_bytes
+        == audit(LLAMA, device=described.case.device if described.case else None).kv_budget_bytes
+    )
+    assert audit(LLAMA, target="Host").target == "host"
+    assert audit(LLAMA, target="4xh100-sxm").tensor_parallel == 4
+    assert "needs its bandwidth" in refused(audit, LLAMA, memory="24GiB")
+
+
 def test_numpy_numbers_are_numbers() -> None:
     numpy = pytest.importorskip("numpy")
     assert audit(LLAMA, batch=numpy.int64(3), context=numpy.int64(64)).kv_bytes_at_context == (

@@ -23,9 +23,9 @@ def converted(
     """
     from configurator.cli.output import deliver, form
     from configurator.convert import convert
-    from configurator.core.units import parse_bandwidth, parse_bytes, parse_flops, parse_tokens
+    from configurator.core.units import parse_tokens
     from configurator.render.conversion import document
-    from configurator.target import resolve
+    from configurator.target import device_of
 
     chosen = form(format, output)
     stray = [k for k in given if k not in (*_TAKEN, *_DEVICE)] + (["sweep"] if sweep else [])
@@ -39,13 +39,7 @@ def converted(
     words = ["mha-configurator", "recommend", "--from", source]
     for key, value in given.items():
         words += [f"--{key.replace('_', '-')}", str(value)]
-    memory, bandwidth, tflops = (given.get(k) for k in _DEVICE[1:])
-    device = resolve(
-        given.get("target"),
-        memory=None if memory is None else parse_bytes(memory),
-        bandwidth=None if bandwidth is None else parse_bandwidth(bandwidth),
-        tflops=None if tflops is None else parse_flops(tflops),
-    )
+    device = device_of(dict(given))
     work = {k: given[k] for k in _TAKEN if k in given}
     for key in ("context", "source_len"):
         if key in work:

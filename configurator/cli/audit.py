@@ -23,10 +23,9 @@ from configurator.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from configurator.core.case import Device
     from configurator.interop.audit import Audit
 
-__all__ = ["audit", "device_of"]
+__all__ = ["audit"]
 
 Files = Annotated[
     list[str],
@@ -78,6 +77,7 @@ def audit(given: Given, files: Files, format: Format = None, output: Output = No
     from configurator.core.errors import UsageError
     from configurator.interop.audit import audit as audited
     from configurator.render.audit import audit_document, audits_document
+    from configurator.target import device_of
 
     chosen = form(format, output)
     if files.count("-") > 1:
@@ -124,18 +124,4 @@ def _is_no(answer: Audit, given: Given) -> bool:
         and rule.severity == "error"
         and ("context" in given or not rule.id.startswith("memory/"))
         for rule in answer.rules
-    )
-
-
-def device_of(given: Given) -> Device | None:
-    """The target described by the options; they are taken out of ``given``."""
-    from configurator.core.units import parse_bandwidth, parse_bytes, parse_flops
-    from configurator.target import resolve
-
-    memory, bandwidth, tflops = (given.pop(k, None) for k in ("memory", "bandwidth", "tflops"))
-    return resolve(
-        given.pop("target", None),
-        memory=None if memory is None else parse_bytes(memory),
-        bandwidth=None if bandwidth is None else parse_bandwidth(bandwidth),
-        tflops=None if tflops is None else parse_flops(tflops),
     )

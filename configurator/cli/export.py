@@ -140,9 +140,9 @@ def _broken(case: Any) -> list[str]:
 
 
 def _from_file(source: str, given: Given) -> tuple[Subject, list[str]]:
-    from configurator.cli.audit import device_of
     from configurator.core.errors import UsageError
     from configurator.interop.export import subject_from
+    from configurator.target import device_of
 
     for name in given:
         if name not in _OF_A_FILE:
