@@ -73,6 +73,35 @@ def test_keys_of_recurrent_layers_are_said_and_a_schedule_of_them_is_refused() -
     assert audit({**PLAIN, "hybrid_override_pattern": "*-" * 16}).kv_layers == 16
 
 
+HYBRIDS: dict[str, dict[str, Any]] = {
+    "full_attn_idxs": {"model_type": "lfm2", **PLAIN},
+    "attn_layer_indices": {
+        "model_type": "bamba", **PLAIN, "mamba_n_heads": 128, "mamba_d_head": 64,
+    },
+    "cross_attention_layers": {"model_type": "mllama_text_model", **PLAIN},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", HYBRIDS)
+def test_a_layer_that_the_model_has_not_is_refused(key: str) -> None:
+    assert audit({**HYBRIDS[key], key: [3, 31]}).kv_layers in (2, 30)
+    with pytest.raises(UsageError, match=rf"{key} names layer 32 of 32"):
+        audit({**HYBRIDS[key], key: [3, 32]})
+
+
+def test_schedules_that_cannot_be_are_refused() -> None:
+    with pytest.raises(UsageError, match="attn_layer_offset 9 is not below attn_layer_period 8"):
+        audit({"model_type": "jamba", **PLAIN, "attn_layer_period": 8, "attn_layer_offset": 9})
+    with pytest.raises(UsageError, match="hybrid_override_pattern lists 3 layers"):
+        audit({"model_type": "nemotron_h", **PLAIN, "hybrid_override_pattern": "*-*"})
+
+
+@pytest.mark.parametrize("model_type", ["xlstm", "rwkv7", "gla", "gated_deltanet", "retnet"])
+def test_a_type_without_attention_has_no_cache_to_count(model_type: str) -> None:
+    with pytest.raises(UsageError, match="keeps a recurrent state in place of a cache"):
+        audit({"model_type": model_type, **PLAIN})
+
+
 def test_experts_in_a_section_are_counted() -> None:
     """Mistral's own files keep the experts of Mixtral 8x7B in ``moe``."""
     mixtral = {

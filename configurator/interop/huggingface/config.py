@@ -267,6 +267,17 @@ class Config:
                 f"{n}; give one entry a layer"
             )
 
+    def indices(self, name: str, layers: int, first: int = 0) -> set[int] | None:
+        """Layers from 0 that a list names, counting from ``first``; ``None`` where unknown."""
+        listed = self.wholes(name, first)
+        beyond = [i for i in listed or () if i >= layers + first]
+        if beyond and self.has(name):
+            raise UsageError(
+                f"{self.key(name)} names layer {beyond[0]} of {layers}; layers are counted from "
+                f"{first} there"
+            )
+        return None if listed is None else {i - first for i in listed}
+
     def section(self, name: str, model_type: str | None = None) -> Config | None:
         """A nested level, or ``None`` where null or absent."""
         value = self.values.get(name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from configurator.core.errors import UsageError
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.scopes import FULL, LINEAR, WINDOW, every, window_size
 
 __all__ = [
     "alternate",
     "as_stated",
+    "at_offset",
     "bias_if",
     "feed_forward_proj_gated",
     "flagged",
@@ -97,6 +99,18 @@ def from_first(period: int) -> Callable[[Config, int], list[str]]:
         return every(period, n, full_at=0) if window_size(config) else [FULL] * n
 
     return pattern
+
+
+def at_offset(config: Config, period: int, offset: int) -> Callable[[int], bool]:
+    """Layers that attend once a period, by ``attn_layer_period`` and ``attn_layer_offset``."""
+    period = config.count("attn_layer_period", period)
+    offset = config.count("attn_layer_offset", offset, least=0)
+    if offset >= period:
+        raise UsageError(
+            f"{config.named('attn_layer_offset')} {offset} is not below "
+            f"{config.named('attn_layer_period')} {period}; no layer would attend"
+        )
+    return lambda i: i % period == offset
 
 
 def only_listed(config: Config, n: int) -> list[str]:

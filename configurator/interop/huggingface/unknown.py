@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
+from configurator.core.errors import UsageError
 from configurator.core.kinds import Attention
 from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import crossing, norm_size, plain_layer
 from configurator.interop.huggingface.attention import grouped, heads_of, is_latent, latent
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Layer, Mixture
-from configurator.interop.huggingface.rules import flagged, full_every, picks, tail_windows
+from configurator.interop.huggingface.rules import (
+    at_offset,
+    flagged,
+    full_every,
+    picks,
+    tail_windows,
+)
 from configurator.interop.huggingface.scopes import (
     CHUNK,
     FULL,
@@ -32,6 +41,10 @@ _CHANGE_THE_CACHE = (
 _SECTIONS = ("attn_config", "ffn_config", "moe", "moe_config")
 _LETTERS = {"*": FULL, "-": "mlp", "E": "moe"}  # and M, a recurrent layer
 _RECURRENT = ("mamba_", "ssm_", "linear_attn", "lru_", "rwkv_", "mlstm_", "conv_L_cache")
+# Types without attention whose files state heads: RWKV, xLSTM and those of flash-linear-attention.
+_NO_CACHE = re.compile(
+    r"rwkv|xlstm|retnet|hgrn|(gla|gsa|abc|kda)$|(gated_?)?delta_?(net|product)|linear_attn|lightnet"
+)
 _ENCODERS = ("encoder_layers", "encoder_num_hidden_layers", "num_encoder_layers")
 
 
@@ -72,18 +85,17 @@ def _attention_layers(config: Config, n: int) -> set[int] | None:
     if kinds is not None:
         return {i for i, kind in enumerate(kinds) if kind == 1}
     for name in ("full_attn_idxs", "attn_layer_indices"):
-        listed = config.wholes(name)
+        listed = config.indices(name, n)
         if listed is not None:
-            return set(listed)
+            return listed
     if config.has("layer_group_size"):  # Ling's: attention at the end of each group
         period = config.count("layer_group_size")
         return {i for i in range(n) if (i + 1) % period == 0}
     inner = config.section("linear_attn_config")
     if inner is not None:
-        return {i - 1 for i in inner.wholes("full_attn_layers", 1) or ()}
+        return inner.indices("full_attn_layers", n, 1) or set()
     if config.has("attn_layer_period"):
-        period, offset = config.count("attn_layer_period"), config.maybe("attn_layer_offset", 0)
-        return {i for i in range(n) if i % period == (offset or 0)}
+        return set(filter(at_offset(config, 1, 0), range(n)))
     if config.has("full_attention_interval"):
         period = config.count("full_attention_interval")
         return {i for i in range(n) if (i + 1) % period == 0}
@@ -133,6 +145,11 @@ UNKNOWN = Family(
 
 def describe(config: Config) -> None:
     """Warn that the family is not known, and say what its keys do not settle."""
+    if _NO_CACHE.match(config.model_type):
+        raise UsageError(
+            f"model_type {show(config.model_type)} keeps a recurrent state in place of a cache; "
+            f"its size is not known here, and there is no KV cache to count"
+        )
     _lift(config)
     name = "the file states no model_type"
     if config.model_type:

@@ -13,9 +13,9 @@ from configurator.interop.huggingface.scopes import FULL
 __all__ = ["FAMILIES"]
 
 
-def _cross_layers(config: Config) -> list[int]:
-    listed = config.wholes("cross_attention_layers")
-    return [3, 8, 13, 18, 23, 28, 33, 38] if listed is None else listed
+def _cross_layers(config: Config) -> set[int]:
+    listed = config.indices("cross_attention_layers", config.count("num_hidden_layers"))
+    return {3, 8, 13, 18, 23, 28, 33, 38} if listed is None else listed
 
 
 def _layer(config: Config, family: Family, i: int, kind: str) -> list[Layer]:

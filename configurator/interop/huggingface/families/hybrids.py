@@ -45,15 +45,10 @@ def _kimi(config: Config, i: int) -> State:
 
 def _kimi_pattern(config: Config, n: int) -> list[str]:
     inner = config.section("linear_attn_config")
-    full = inner.wholes("full_attn_layers", 1) if inner is not None else None
+    full = inner.indices("full_attn_layers", n, 1) if inner is not None else None
     if full is None:
         return [FULL if i and i % 4 == 0 else LINEAR for i in range(n)]
-    if any(i > n for i in full):
-        raise UsageError(
-            f"{config.named('linear_attn_config.full_attn_layers')} names layer {max(full)} of "
-            f"{n}; layers are counted from 1 there"
-        )
-    return [FULL if i + 1 in full else LINEAR for i in range(n)]
+    return [FULL if i in full else LINEAR for i in range(n)]
 
 
 # ---- MiniMax-01: lightning attention, every 8th layer softmax
@@ -80,7 +75,7 @@ def _minimax_pattern(config: Config, n: int) -> list[str]:
 
 
 def _lfm_pattern(config: Config, n: int) -> list[str]:
-    full = config.wholes("full_attn_idxs")
+    full = config.indices("full_attn_idxs", n)
     return [FULL if full is None or i in full else CONV for i in range(n)]
 
 

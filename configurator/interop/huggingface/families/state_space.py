@@ -12,7 +12,7 @@ from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Layer, Mixture, State
 from configurator.interop.huggingface.feed_forward import dense, mixture_of
 from configurator.interop.huggingface.recurrent import mamba1, mamba2
-from configurator.interop.huggingface.rules import flagged
+from configurator.interop.huggingface.rules import at_offset, flagged
 from configurator.interop.huggingface.scopes import FULL, HYBRID, LINEAR
 
 __all__ = ["FAMILIES"]
@@ -38,7 +38,7 @@ def _bamba(config: Config, i: int) -> State:
 
 
 def _bamba_pattern(config: Config, n: int) -> list[str]:
-    full = config.wholes("attn_layer_indices") or []
+    full = config.indices("attn_layer_indices", n) or ()
     return [FULL if i in full else LINEAR for i in range(n)]
 
 
@@ -47,9 +47,8 @@ def _jamba(config: Config, i: int) -> State:
 
 
 def _jamba_pattern(config: Config, n: int) -> list[str]:
-    period = config.count("attn_layer_period", 8)
-    offset = config.count("attn_layer_offset", 4, least=0)
-    return [FULL if i % period == offset else LINEAR for i in range(n)]
+    attends = at_offset(config, 8, 4)
+    return [FULL if attends(i) else LINEAR for i in range(n)]
 
 
 def _jamba_sparse(config: Config, i: int) -> bool:
@@ -107,6 +106,8 @@ def _nemotron_layers(config: Config) -> int:
     for name in ("layer_types", "hybrid_override_pattern"):
         found = config.find(name)
         if found is not None and isinstance(found.value, list | str) and found.value:
+            if config.has("num_hidden_layers"):
+                config.one_a_layer(found.key, len(found.value), 0)
             return len(found.value)
     raise UsageError(
         f"{config.named('hybrid_override_pattern')} is missing; a Nemotron-H file lists its blocks"
@@ -187,10 +188,9 @@ def _zamba_kinds(config: Config, n: int) -> list[str]:
 
 
 def _zamba_pattern(config: Config, n: int) -> list[str]:
-    period = config.count("attn_layer_period", 6)
-    offset = config.count("attn_layer_offset", 4, least=0)
+    attends = at_offset(config, 6, 4)
     head = [LINEAR, LINEAR, HYBRID][:n]
-    return head + [HYBRID if i % period == offset else LINEAR for i in range(n - len(head))]
+    return head + [HYBRID if attends(i) else LINEAR for i in range(n - len(head))]
 
 
 def _zamba(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
