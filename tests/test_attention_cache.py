@@ -78,7 +78,14 @@ def test_allocated_bytes_equal_the_prediction(attention, scopes, k, v, batch, co
 @pytest.mark.parametrize(
     ("dtype", "bytes_"),
     # 2 x 8 KV heads x 128 values x 64 tokens = 131,072 values; q8_0 34 bytes per 32, nvfp4 9 per 16
-    [("fp32", 524288), ("bf16", 262144), ("fp8", 131072), ("q8_0", 139264), ("nvfp4", 73728)],
+    [
+        ("fp32", 524288),
+        ("bf16", 262144),
+        ("fp8", 131072),
+        ("q8_0", 139264),
+        ("nvfp4", 73728),
+        ("iq4_nl", 73728),
+    ],
 )
 def test_bytes_by_hand(dtype, bytes_):
     attention = geometry(d_model=4096, n_heads=32, n_kv_heads=8, d_head=128)

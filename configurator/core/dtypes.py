@@ -1,7 +1,8 @@
 """Element types of weights and caches, by block: a quantised block carries its scales along.
 
 Block sizes are those of llama.cpp's ``ggml-common.h`` (q8_0: 34 bytes per 32 values, q5_1: 24,
-q5_0: 22, q4_1: 20, q4_0: 18) and of NVFP4 (8 bytes of values and a one-byte scale per 16).
+q5_0: 22, q4_1: 20, q4_0 and iq4_nl: 18) and of NVFP4 (8 bytes of values and a one-byte scale per
+16).
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ DTYPES = {
         DType("q5_0", 22, 32),
         DType("q4_1", 20, 32),
         DType("q4_0", 18, 32),
+        DType("iq4_nl", 18, 32),
         DType("nvfp4", 9, 16),
     )
 }

@@ -21,7 +21,7 @@ TITLE = "flags of `llama-server` and GGUF keys"
 _WHO = "llama.cpp"
 _CACHE = {
     "fp32": "f32", "fp16": "f16", "bf16": "bf16", "q8_0": "q8_0", "q5_1": "q5_1", "q5_0": "q5_0",
-    "q4_1": "q4_1", "q4_0": "q4_0",
+    "q4_1": "q4_1", "q4_0": "q4_0", "iq4_nl": "iq4_nl",
 }  # fmt: skip
 _ARCHITECTURES = {
     "llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "mixtral": "llama",
