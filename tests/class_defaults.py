@@ -1,7 +1,8 @@
 """Makes ``class_defaults.json``: what configuration classes of transformers fill in by themselves.
 
 Facts only: the default of every sizing key and flag that is not null, for the types that the
-reader knows, and the classes that nested levels are read as. Run as a script, it writes the file.
+reader knows, the classes that nested levels are read as, and other names that a class takes for
+its keys. Run as a script, it writes the file.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _IDLE = re.compile(
     r"pad_|sep_|block_size|kernels|mambapy|associative|use_mem|pretraining_tp|logits|position_ids"
 )
 _WORDS = re.compile(r"act|type|pattern|proj|rank|head")
+_IDLE_ALIASES = ("hidden_act", "activation_function")
 _KEEP = ("attention_chunk_size", "qk_rope_head_dim", "vision_feature_layer",
          "mm_tokens_per_image", "model_max_length", "type_vocab_size")  # fmt: skip
 
@@ -50,7 +52,16 @@ def made() -> dict[str, Any]:
     return {
         "defaults": {name: _fields(CONFIG_MAPPING[name]) for name in sorted(wanted)},
         "nested": nested,
+        "aliases": {n: a for n in sorted(wanted) if (a := _aliases(CONFIG_MAPPING[n]))},
     }
+
+
+def _aliases(cls: Any) -> dict[str, str]:
+    """Names under which a class takes a sizing key that it calls otherwise."""
+    return {
+        alias: own for alias, own in cls.attribute_map.items()
+        if (own in _KEEP or not _IDLE.search(own)) and alias not in ("layer_types", *_IDLE_ALIASES)
+    }  # fmt: skip
 
 
 def _fields(cls: Any) -> dict[str, Any]:

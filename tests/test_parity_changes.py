@@ -57,6 +57,32 @@ def test_weights_and_cache_follow_the_class(model_type: str, keys: dict[str, Any
         )
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"t5": {"num_heads": "num_attention_heads", "num_layers": "num_hidden_layers",
+                "d_kv": "head_dim", "d_model": "hidden_size"}},
+        {"bart": {"encoder_layers": "num_hidden_layers",
+                  "encoder_attention_heads": "num_attention_heads"}},
+        {"whisper": {"d_model": "hidden_size", "encoder_layers": "num_hidden_layers"}},
+        {"jetmoe": {"kv_channels": "head_dim"}},
+        {"gpt2": {"n_embd": "hidden_size", "n_layer": "num_hidden_layers"}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_names_that_a_class_takes_for_its_keys(names: dict[str, dict[str, str]]) -> None:
+    ((model_type, other),) = names.items()
+    model = _changed(model_type, {})
+    renamed = {other.get(key, key): value for key, value in model.config.items()}
+    assert renamed != model.config
+    counted = sum(
+        p.numel() for p in build(replace(model, config=renamed), device="meta").parameters()
+    )
+    reading = read_shape({"model_type": model_type, **renamed})
+    assert params_total(reading.shape) == counted
+    assert reading.layers == read_shape({"model_type": model_type, **model.config}).layers
+
+
 def test_a_switch_that_the_class_has_not_is_honoured_and_said() -> None:
     keys = {"use_sliding_window": False, "sliding_window": 16}
     answer = audit(_values(_changed("mistral", keys)), context=64)

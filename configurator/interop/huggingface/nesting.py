@@ -9,7 +9,7 @@ from typing import Any
 from configurator.core.errors import UsageError
 from configurator.interop.config_file import show
 from configurator.interop.huggingface.config import Config, Notes
-from configurator.interop.huggingface.defaults import class_defaults, nested_type
+from configurator.interop.huggingface.defaults import class_defaults, nested_type, own_names
 from configurator.interop.huggingface.family import families
 from configurator.interop.huggingface.spellings import SPELLINGS
 
@@ -57,7 +57,7 @@ def text_level(values: Mapping[str, Any], notes: Notes) -> tuple[Config, Config]
     not a model.
     """
     top = Config(
-        values=values,
+        values=own_names(type_of(values), values),
         model_type=type_of(values),
         notes=notes,
         defaults=class_defaults(type_of(values)),
@@ -100,7 +100,7 @@ def _descend(level: Config, depth: int) -> Config:
         if stated and stated not in families() and _flat(level.model_type) in families():
             model_type = _flat(level.model_type)  # some files name the outer type or a stray one
         found = Config(
-            values=inner,
+            values=own_names(model_type, inner),
             model_type=model_type,
             path=path,
             notes=level.notes,
