@@ -20,14 +20,14 @@ from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.probe.checkpoint import Stopped, StopRequest
 from configurator.probe.model import build
-from configurator.probe.train import Progress
+from configurator.probe.train import Progress, Run
 from configurator.render.json import to_json
 from configurator.render.markdown import to_markdown
 from configurator.study.absorption import absorption, equal_ways
-from configurator.study.bands import differ
-from configurator.study.corpus import Corpus, python_text, read_corpus
-from configurator.study.head_count import judge, study_heads
-from configurator.study.mla_answer import answer, largest_rank_under
+from configurator.study.bands import differ, error
+from configurator.study.corpus import Corpus, pair_bits, python_text, read_corpus
+from configurator.study.head_count import judge, late, study_heads
+from configurator.study.mla_answer import answer, findings, largest_rank_under
 from configurator.study.mla_rank import ranks, study_mla_rank
 from configurator.study.mqa import CONTEXT, attention_params, cached, study_mqa
 from configurator.study.result import Study
@@ -110,6 +110,7 @@ def test_largest_rank_is_where_the_cache_is_really_under_the_share() -> None:
     assert (23 + 8) / 256 < 1 / 8 <= (24 + 8) / 256
     assert largest_rank_under(1 / 8, n_heads=128, d_head=128) == 4096 - 8 - 1
     assert 23 in ranks()
+    assert min(ranks()) == 1, "the smallest rank within a bound must not be an end of the sweep"
 
 
 def test_absorption_by_hand() -> None:
@@ -150,27 +151,29 @@ def spread_around(mean: float) -> list[float]:
         ({1: 1.0, 2: 0.5, 4: 0.2}, "more heads help up to 4 (d_head 16); none tried hurts."),
         (
             {1: 0.2, 2: 0.2, 4: 0.9, 8: 1.5},
-            "more heads do not help; from 1 to 2 (d_head 64 to 32) the curve is flat, lowest with "
-            "1; from 4 on (d_head 16 and below) they hurt.",
+            "no gain from more heads is seen; from 1 to 2 (d_head 64 to 32) the curve is flat, "
+            "lowest with 1; from 4 on (d_head 16 and below) they hurt: they learn later.",
         ),
         (
             {1: 0.9, 2: 0.2, 4: 0.19, 8: 1.5},
             "more heads help up to 2 (d_head 32); from 2 to 4 (d_head 32 to 16) the curve is flat, "
-            "lowest with 4; from 8 on (d_head 8 and below) they hurt.",
+            "lowest with 4; from 8 on (d_head 8 and below) they hurt: they learn later.",
         ),
         (
             {1: 0.2, 2: 0.2, 4: 0.2},
-            "more heads do not help; from 1 to 4 (d_head 64 to 16) the curve is flat, lowest with "
-            "1; none tried hurts.",
+            "no gain from more heads is seen; from 1 to 4 (d_head 64 to 16) the curve is flat, "
+            "lowest with 1; none tried hurts.",
         ),
         (
             {1: 0.2, 2: 0.9, 4: 0.2},
-            "more heads do not help; from 1 to 4 (d_head 64 to 16) the curve is flat, lowest with "
-            "1, but 2 in between came out worse, which is not explained here; none tried hurts.",
+            "no gain from more heads is seen; from 1 to 4 (d_head 64 to 16) the curve is flat, "
+            "lowest with 1, but 2 in between came out worse, which is not explained here; none "
+            "tried hurts.",
         ),
         (
             {1: 0.2, 2: 0.9},
-            "more heads do not help; from 2 on (d_head 32 and below) they hurt.",
+            "no gain from more heads is seen; from 2 on (d_head 32 and below) they hurt: they "
+            "learn later.",
         ),
     ],
 )
@@ -189,6 +192,28 @@ def test_each_doubling_is_judged() -> None:
 
 def test_one_seed_cannot_tell_a_difference() -> None:
     assert judge({1: [1.0], 2: [0.1]})[0].startswith("one seed cannot tell")
+
+
+def test_arms_that_learned_nothing_are_not_compared(mqa: Study) -> None:
+    study = study_heads(TINY, heads=(1, 16), rows=2)
+    for answer_given in (study.answer, mqa.answer):
+        assert "nothing was learned" in answer_given
+        assert "beyond noise" not in answer_given
+
+
+def test_a_seed_that_did_not_get_there_is_named() -> None:
+    runs = {
+        1: [run_of(0, 1.0), run_of(1, 0.4)], 2: [run_of(0, 1.0)], 4: [run_of(0, 0.1)],
+    }  # fmt: skip
+    (said,) = late(runs)
+    assert "with 1 head, 1 of 2 seeds had not learned" in said
+    assert "40.0% with seed 1" in said
+
+
+def run_of(seed: int, accuracy: float) -> Run:
+    return Run(
+        label="", seed=seed, steps=1, seconds=1.0, loss=1.0, accuracy=accuracy, params=1, curve=()
+    )
 
 
 def test_a_difference_must_exceed_the_seeds_noise() -> None:
@@ -213,10 +238,22 @@ def test_differences_are_those_of_welch_s_test(a: list[float], b: list[float]) -
         assert stats.ttest_ind(a, b, equal_var=False).pvalue < 0.05
 
 
-def rank_table(over: dict[int, float]) -> list[dict[str, object]]:
-    rows = [{"kv_lora_rank": 0, "cache_share": 1.0, "bits_over_mha": {"mean": 0.0}}]
+def rank_table(over: dict[int, float], error: float = 0.0) -> list[dict[str, object]]:
+    rows = [
+        {
+            "kv_lora_rank": 0,
+            "cache_share": 1.0,
+            "bits_over_mha": {"mean": 0.0},
+            "bits_over_mha_error": 0.0,
+        }
+    ]
     return rows + [
-        {"kv_lora_rank": r, "cache_share": (r + 8) / 256, "bits_over_mha": {"mean": bits}}
+        {
+            "kv_lora_rank": r,
+            "cache_share": (r + 8) / 256,
+            "bits_over_mha": {"mean": bits},
+            "bits_over_mha_error": error,
+        }
         for r, bits in over.items()
     ]
 
@@ -225,17 +262,57 @@ def test_whether_cache_and_loss_meet_is_read_from_the_table() -> None:
     assert answer(rank_table({8: 1.4, 16: 0.6, 23: 0.3, 64: 0.0})) == (
         "The cache is under 1/8 of MHA's up to rank 23 (23 + 8 rotary values); the loss is within "
         "1 bit of MHA from rank 16 on, so the two meet: at rank 23 MLA holds 12.1% of MHA's cache "
-        "at +0.300 bits per byte."
+        "at +0.300 +- 0.000 bits per byte."
     )
     apart = answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}))
     assert apart.endswith("from rank 64 on: the two do not meet.")
+    # Where the smallest rank tried is near, a smaller one may be too; only rank 1 is the end.
+    assert "from rank 8 on, the smallest tried, so the two meet" in answer(rank_table({8: 0.9}))
+    assert "from rank 1 on, so the two meet" in answer(rank_table({1: 0.9}))
     # A rank that is near by luck, with a larger one that is not, does not count.
     lucky = answer(rank_table({8: 0.9, 16: 1.1, 23: 0.5}))
     assert "within 1 bit of MHA from rank 23 on" in lucky
     assert answer(rank_table({8: 3.0})).endswith("no rank tried stays within 1 bit of MHA.")
 
 
+def test_bounds_that_the_seeds_cannot_decide_are_named() -> None:
+    table = rank_table({1: 0.6, 8: 0.12, 16: 0.07, 64: 0.01}, error=0.03)
+    for row in table:
+        row |= {"cache_elements": 256, "bits_per_byte": {"mean": 2.0}}
+    first, wide, middle, tight, _ = findings(table, 3.5)
+    assert "scores 3.500" in first
+    assert wide.endswith("meets the eighth")
+    assert "from rank 16 on (+0.070 +- 0.030 bits" in middle
+    assert middle.endswith("leaves open rank 8, 16")
+    assert tight.endswith("does not meet the eighth; by means, and the seeds' scatter leaves open "
+                          "rank 64")  # fmt: skip
+
+
+def test_the_error_of_a_mean_is_student_s() -> None:
+    # Three values with deviation 1: 4.303 / sqrt(3); one has none.
+    assert error([1.0, 2.0, 3.0]) == pytest.approx(2.4843, abs=1e-3)
+    assert error([1.0]) is None
+
+
+def test_the_command_given_runs_the_same_study_again(mla: Study, mqa: Study) -> None:
+    assert Effort().command("heads") == "mha-configurator study heads"
+    assert mqa.command == "mha-configurator study mqa --steps 2 --seeds 0,1, --device cpu"
+    assert "--ranks 4,23,24" in mla.command
+    assert "text.txt" in mla.command
+    spaced = Effort(device="cuda").command("mla-rank", corpus=Path("a b.txt"))
+    assert spaced == "mha-configurator study mla-rank --corpus 'a b.txt' --device cuda"
+
+
 # The corpus
+
+
+def test_a_table_of_byte_pairs_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "ab.txt"
+    path.write_bytes(b"ab" * 50_000)
+    corpus = read_corpus(path)
+    n = len(corpus.train) // 2  # a is followed by b, and b by a; add-one over 256 bytes
+    expected = -np.log2((n + 1) / (n + 256))
+    assert pair_bits(corpus) == pytest.approx(expected, rel=1e-3)
 
 
 def test_default_text_is_python_s_own_and_held_out_text_is_new() -> None:
@@ -290,7 +367,9 @@ def test_heads_study_runs_and_has_all_arms() -> None:
     assert len(study.runs) == 8
     assert study.answer.startswith("Copy: ")
     with pytest.raises(UsageError, match="heads 3 must divide 64"):
-        study_heads(TINY, heads=(3,))
+        study_heads(TINY, heads=(3, 4))
+    with pytest.raises(UsageError, match="nothing to compare with"):
+        study_heads(TINY, heads=(4,))
 
 
 @pytest.mark.parametrize("name", ["mqa", "mla"])

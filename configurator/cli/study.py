@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["study"]
 
-_NAMES = {"heads": "5", "mqa": "5", "mla-rank": "3"}
-"""The studies and how many seeds each is run with, so that it takes some ten minutes."""
+_NAMES = ("heads", "mqa", "mla-rank")
 
 Which = Annotated[str, typer.Argument(metavar="WHICH", help="heads, mqa or mla-rank.")]
 Folder = Annotated[
@@ -67,8 +66,8 @@ def study(
     """Run one of the exercises: heads, mqa or mla-rank, with curves, a table and an answer.
 
     heads: width 64 in 1 to 16 heads; mqa: fewer key/value heads, parameters and cache counted;
-    mla-rank: MLA's latent rank against perplexity on real text. Each takes some ten minutes on
-    one core; Ctrl-C keeps what is finished.
+    mla-rank: MLA's latent rank against perplexity on real text. Each takes a quarter
+    to three quarters of an hour on one core; Ctrl-C keeps what is finished.
     """
     from configurator.cli._training import Training, need_torch, parse_seeds
 
@@ -78,7 +77,7 @@ def study(
                           "heads": ("heads", heads)})  # fmt: skip
     folder = _folder(output)
     chosen = _form(format, folder)
-    numbers = parse_seeds(_NAMES[which] if seeds is None else seeds)
+    numbers = parse_seeds("5" if seeds is None else seeds)
     need_torch("study")
     from configurator.study.sweep import Effort
 

@@ -57,7 +57,7 @@ def equal_ways(model: TinyModel, *, context: int = 64) -> str:
     scale = float(whole.abs().max())
     gaps = [float((stepped[way] - whole).abs().max()) / scale for way in (False, True)]
     return (
-        f"checked on a layer of the study: decoding {context} tokens from the cached latent, "
-        f"expanded and absorbed, gives the full forward to within {gaps[0]:.0e} and {gaps[1]:.0e} "
-        "of its largest value"
+        f"checked on a layer of the study, not trained: decoding {context} tokens from the cached "
+        f"latent, expanded and absorbed, gives the full forward to within {gaps[0]:.0e} and "
+        f"{gaps[1]:.0e} of its largest value"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev, variance
@@ -10,11 +10,13 @@ from statistics import fmean, stdev, variance
 from configurator.probe.train import Run
 from configurator.render.curves import Series
 
-__all__ = ["Spread", "deviation", "differ", "loss_band", "mean_loss", "spread"]
+__all__ = ["Spread", "deviation", "differ", "error", "loss_band", "mean_loss", "nothing_learned",
+           "spread"]  # fmt: skip
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """For 1 to 10 degrees of freedom; more would count a little less than they could."""
 _LEAST_SHARE = 0.02
+_LEARNED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,23 @@ def mean_loss(run: Run) -> float:
 def deviation(values: Sequence[float]) -> float:
     """Standard deviation between seeds; 0 for one seed, which has none to show."""
     return stdev(values) if len(values) > 1 else 0.0
+
+
+def error(values: Sequence[float]) -> float | None:
+    """Half the width of the mean's 95 % interval (Student's t); None for one seed."""
+    if len(values) < 2:
+        return None
+    return _quantile(len(values) - 1) * stdev(values) / sqrt(len(values))
+
+
+def nothing_learned(runs: Iterable[Run]) -> str:
+    """The sentence for runs that all ended below one in two, which say nothing of their arms."""
+    best = max(run.accuracy for run in runs)
+    if best >= _LEARNED:
+        return ""
+    return (
+        f"nothing was learned ({best:.1%} at best), so the arms cannot be told apart; train longer"
+    )
 
 
 def differ(a: Sequence[float], b: Sequence[float]) -> int:

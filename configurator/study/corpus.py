@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from configurator.core.errors import UsageError
 from configurator.probe.task import Batch, Rows
 
-__all__ = ["VOCAB_SIZE", "Corpus", "python_text", "read_corpus"]
+__all__ = ["VOCAB_SIZE", "Corpus", "pair_bits", "python_text", "read_corpus"]
 
 VOCAB_SIZE = 256
 _BLOCK = 4096
@@ -65,6 +65,15 @@ class Corpus:
         places = starts[:, None] + np.arange(self.context + 1)
         tokens = part[places].astype(np.int64)
         return tokens[:, :-1], tokens[:, 1:]
+
+
+def pair_bits(corpus: Corpus) -> float:
+    """Bits per byte of a table of byte pairs (add-one), which sees one byte back: what a model
+    without attention can do, on the same two parts."""
+    counts = np.ones((VOCAB_SIZE, VOCAB_SIZE))
+    np.add.at(counts, (corpus.train[:-1], corpus.train[1:]), 1)
+    bits = -np.log2(counts / counts.sum(axis=1, keepdims=True))
+    return float(bits[corpus.final[:-1], corpus.final[1:]].mean())
 
 
 def python_text() -> bytes:

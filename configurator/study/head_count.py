@@ -19,16 +19,25 @@ from configurator.probe.device import environment, pick_device
 from configurator.probe.task import task
 from configurator.probe.train import Recipe, Run
 from configurator.render.curves import Panel
-from configurator.study.bands import deviation, differ, loss_band, mean_loss, spread
+from configurator.study.bands import (
+    deviation,
+    differ,
+    loss_band,
+    mean_loss,
+    nothing_learned,
+    spread,
+)
 from configurator.study.result import Study
 from configurator.study.sweep import Arm, Effort, Sweep
 
-__all__ = ["D_MODEL", "HEADS", "judge", "study_heads"]
+__all__ = ["D_MODEL", "HEADS", "judge", "late", "study_heads"]
 
 D_MODEL = 64
 HEADS = (1, 2, 4, 8, 16)
 _TASKS = {"copy": (1, 300), "induction": (2, 400)}
 """Layers and steps by task: copy needs one layer; induction cannot be done with one."""
+
+_REACHED = 0.95
 
 Losses = dict[int, list[float]]
 
@@ -41,8 +50,10 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         heads: head counts; each must divide 64.
         rows: rows in a training step.
 
-    Raises ``UsageError`` for a head count that does not divide the width.
+    Raises ``UsageError`` for a head count that does not divide the width, or fewer than two.
     """
+    if len(set(heads)) < 2:
+        raise UsageError(f"heads {list(heads)}: one count has nothing to compare with; give two")
     wrong = [h for h in heads if h < 1 or D_MODEL % h or (D_MODEL // h) % 2]
     if wrong:
         raise UsageError(f"heads {wrong[0]} must divide {D_MODEL} into an even width of a head")
@@ -72,6 +83,9 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         name: {h: [mean_loss(run) for run in runs[name, h]] for h in heads} for name in _TASKS
     }
     sentences = {name: judge(losses[name]) for name in _TASKS}
+    for name, said in sentences.items():
+        idle = nothing_learned(run for h in heads for run in runs[name, h])
+        said[0] = f"{idle}." if idle else said[0]
     return Study(
         study="heads",
         title=f"number of heads at a width of {D_MODEL}",
@@ -80,7 +94,11 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         findings=tuple(
             f"{name}: {s}"
             for name, said in sentences.items()
-            for s in (*said[1:], _ends({h: runs[name, h] for h in heads}))
+            for s in (
+                *said[1:],
+                _ends({h: runs[name, h] for h in heads}),
+                *late({h: runs[name, h] for h in heads}),
+            )
         ),
         limits=(
             "Mean loss over the run is compared, not the final loss: arms that solve a task end "
@@ -120,7 +138,7 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
             "steps": [f"{arms[name, heads[0]].steps} for {name}" for name in _TASKS],
         },
         environment=environment(device),
-        command="mha-configurator study heads --output outputs/studies",
+        command=effort.command("heads", heads=None if tuple(heads) == HEADS else tuple(heads)),
         version=__version__,
     )  # fmt: skip
 
@@ -150,7 +168,7 @@ def _answer(losses: Losses, heads: Sequence[int]) -> str:
     few, most = min(equal), max(equal)
     text = f"more heads help up to {few} (d_head {D_MODEL // few})"
     if few == heads[0]:
-        text = "more heads do not help"
+        text = "no gain from more heads is seen"
     if len(equal) > 1:
         text += (
             f"; from {few} to {most} (d_head {D_MODEL // few} to {D_MODEL // most}) the curve is "
@@ -161,7 +179,10 @@ def _answer(losses: Losses, heads: Sequence[int]) -> str:
         text += f", but {_list(worse)} in between came out worse, which is not explained here"
     many = [h for h in heads if h > most]
     if many:
-        return f"{text}; from {many[0]} on (d_head {D_MODEL // many[0]} and below) they hurt."
+        return (
+            f"{text}; from {many[0]} on (d_head {D_MODEL // many[0]} and below) they hurt: they "
+            "learn later."
+        )
     return f"{text}; none tried hurts."
 
 
@@ -174,12 +195,26 @@ def _ends(runs: dict[int, list[Run]]) -> str:
     return f"lowest final loss with {best} ({fmean(losses[best]):.2g} nats){also}"
 
 
+def late(runs: dict[int, list[Run]]) -> list[str]:
+    """Seeds that did not get there although others of their arm did."""
+    found = []
+    for h, arm in runs.items():
+        short = [run for run in arm if run.accuracy < _REACHED]
+        if 0 < len(short) < len(arm):
+            each = ", ".join(f"{run.accuracy:.1%} with seed {run.seed}" for run in short)
+            found.append(
+                f"with {h} head{'s' * (h > 1)}, {len(short)} of {len(arm)} seeds had not learned "
+                f"it by the last step ({each}): its mean says little"
+            )
+    return found
+
+
 def _list(counts: Sequence[int]) -> str:
     return ", ".join(map(str, counts))
 
 
 def _row(name: str, n_heads: int, runs: Sequence[Run], sweep: Sweep, arm: Arm) -> dict[str, Any]:
-    reached = [run.first_step(0.95) for run in runs]
+    reached = [run.first_step(_REACHED) for run in runs]
     known = [step for step in reached if step is not None]
     return {
         "task": name,

@@ -39,6 +39,13 @@ def _within(table: Sequence[dict[str, Any]], bound: float) -> dict[str, Any] | N
     return found
 
 
+def _from(row: dict[str, Any], table: Sequence[dict[str, Any]]) -> str:
+    """``from rank 16 on``; a smallest rank that nothing was tried below says so."""
+    rank: int = row["kv_lora_rank"]
+    smallest: bool = 1 < rank == min(r["kv_lora_rank"] for r in table[1:])
+    return f"from rank {rank} on" + ", the smallest tried" * smallest
+
+
 def answer(table: Sequence[dict[str, Any]]) -> str:
     """Where the cache is small enough, where the loss is, and whether the two meet."""
     top, near = _under(table), _within(table, BOUNDS_BITS[0])
@@ -46,42 +53,29 @@ def answer(table: Sequence[dict[str, Any]]) -> str:
     cache = f"The cache is under 1/8 of MHA's up to rank {limit} ({limit} + {D_ROPE} rotary values)"
     if near is None:
         return f"{cache}; no rank tried stays within {BOUNDS_BITS[0]:g} bit of MHA."
-    text = f"{cache}; the loss is within {BOUNDS_BITS[0]:g} bit of MHA from rank "
-    text += f"{near['kv_lora_rank']} on"
+    text = f"{cache}; the loss is within {BOUNDS_BITS[0]:g} bit of MHA {_from(near, table)}"
     if top is None or near["kv_lora_rank"] > top["kv_lora_rank"]:
         return f"{text}: the two do not meet."
-    over = top["bits_over_mha"]["mean"]
     return (
         f"{text}, so the two meet: at rank {top['kv_lora_rank']} MLA holds "
-        f"{top['cache_share']:.1%} of MHA's cache at {over:+.3f} bits per byte."
+        f"{top['cache_share']:.1%} of MHA's cache at {_over(top)} per byte."
     )
 
 
-def findings(table: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """MHA's own loss, each bound with its smallest rank, and what the rotary key weighs."""
+def findings(table: Sequence[dict[str, Any]], pair_bits: float) -> tuple[str, ...]:
+    """MHA's own loss, each bound with its smallest rank, and what the rotary key weighs.
+
+    ``pair_bits`` is what a table of byte pairs scores on the same text.
+    """
     top, mha = _under(table), table[0]
+    bits = mha["bits_per_byte"]["mean"]
     found = [
-        f"MHA reaches {mha['bits_per_byte']['mean']:.3f} bits per byte on held-out text and caches "
-        f"{mha['cache_elements']} values per token and layer; the bound of {BOUNDS_BITS[0]:g} bit "
-        f"is {BOUNDS_BITS[0] / mha['bits_per_byte']['mean']:.0%} of that loss, so the two tighter "
-        "ones say more"
+        f"MHA reaches {bits:.3f} bits per byte on held-out text and caches "
+        f"{mha['cache_elements']} values per token and layer; a table of byte pairs, without any "
+        f"attention, scores {pair_bits:.3f}: a bound of {BOUNDS_BITS[0]:g} bit "
+        f"({bits + BOUNDS_BITS[0]:.3f}) asks for little, and the two tighter ones say more",
+        *(_bound(table, bound, top) for bound in BOUNDS_BITS),
     ]
-    for bound in BOUNDS_BITS:
-        near = _within(table, bound)
-        if near is None:
-            nearest = min(table[1:], key=lambda r: r["bits_over_mha"]["mean"])
-            found.append(
-                f"within {bound:g} bit of MHA: no rank tried; the nearest is rank "
-                f"{nearest['kv_lora_rank']} ({nearest['bits_over_mha']['mean']:+.3f} bits, cache "
-                f"{nearest['cache_share']:.1%})"
-            )
-            continue
-        meets = top is not None and near["kv_lora_rank"] <= top["kv_lora_rank"]
-        found.append(
-            f"within {bound:g} bit of MHA: from rank {near['kv_lora_rank']} on "
-            f"({near['bits_over_mha']['mean']:+.3f} bits, cache {near['cache_share']:.1%} of "
-            f"MHA's); {'meets' if meets else 'does not meet'} the eighth"
-        )
     if top is not None:
         without = top["kv_lora_rank"] / mha["cache_elements"]
         found.append(
@@ -91,3 +85,36 @@ def findings(table: Sequence[dict[str, Any]]) -> tuple[str, ...]:
             f"{largest_rank_under(SHARE) + D_ROPE}"
         )
     return tuple(found)
+
+
+def _bound(table: Sequence[dict[str, Any]], bound: float, top: dict[str, Any] | None) -> str:
+    """The smallest rank within ``bound`` bits, and which ranks the seeds leave open."""
+    near = _within(table, bound)
+    if near is None:
+        nearest = min(table[1:], key=lambda r: r["bits_over_mha"]["mean"])
+        text = (
+            f"within {bound:g} bit of MHA: no rank tried; the nearest is rank "
+            f"{nearest['kv_lora_rank']} ({_over(nearest)}, cache {nearest['cache_share']:.1%})"
+        )
+    else:
+        meets = top is not None and near["kv_lora_rank"] <= top["kv_lora_rank"]
+        text = (
+            f"within {bound:g} bit of MHA: {_from(near, table)} ({_over(near)}, cache "
+            f"{near['cache_share']:.1%} of MHA's); {'meets' if meets else 'does not meet'} the "
+            "eighth"
+        )
+    unsure = [
+        str(r["kv_lora_rank"])
+        for r in table[1:]
+        if abs(r["bits_over_mha"]["mean"] - bound) <= (r["bits_over_mha_error"] or 0.0)
+    ]
+    if unsure:
+        text += f"; by means, and the seeds' scatter leaves open rank {', '.join(unsure)}"
+    return text
+
+
+def _over(row: dict[str, Any]) -> str:
+    """``+0.063 +- 0.020 bits``: the mean over seeds and its 95 % interval."""
+    error = row["bits_over_mha_error"]
+    give = "" if error is None else f" +- {error:.3f}"
+    return f"{row['bits_over_mha']['mean']:+.3f}{give} bits"

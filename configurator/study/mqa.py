@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import fmean
 from typing import Any
 
@@ -15,13 +15,20 @@ from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.units import format_bytes
 from configurator.probe.device import environment, pick_device
+from configurator.probe.hook import recipe_for
 from configurator.probe.model import TinyModel
 from configurator.probe.task import task
-from configurator.probe.train import Recipe
 from configurator.render.curves import Panel
-from configurator.study.bands import deviation, differ, loss_band, mean_loss, spread
+from configurator.study.bands import (
+    deviation,
+    differ,
+    loss_band,
+    mean_loss,
+    nothing_learned,
+    spread,
+)
 from configurator.study.result import Study
-from configurator.study.sweep import Arm, Effort, Sweep
+from configurator.study.sweep import Arm, Effort, Sweep, untrained
 
 __all__ = ["CONTEXT", "LAYERS", "attention_params", "cached", "study_mqa"]
 
@@ -34,7 +41,7 @@ def study_mqa(
     *,
     n_heads: int = N_HEADS,
     task_name: str = "induction",
-    rows: int = 32,
+    rows: int | None = None,
     count_at: int = CONTEXT,
 ) -> Study:
     """Train every number of KV heads on one task; count parameters and cache on what was built.
@@ -43,28 +50,27 @@ def study_mqa(
         effort: seeds, steps, device, checkpoints.
         n_heads: query heads of width 16; every divisor of it is an arm.
         task_name: ``induction``, ``recall`` or ``copy``.
-        rows: rows in a training step.
+        rows: rows in a training step; those of the task by default.
         count_at: tokens in the cache whose bytes are counted.
     """
     if n_heads < 2:
         raise UsageError(f"n_heads is {n_heads}; sharing needs at least 2")
     device = pick_device(effort.device)
     data = task(task_name)
+    rows = rows or data.rows
+    mha = GroupedQuery(d_model=n_heads * D_HEAD, n_heads=n_heads, n_kv_heads=n_heads, d_head=D_HEAD)
+    recipe = replace(
+        recipe_for(mha, data), rows=rows, held_out_rows=128, eval_every=20, stop_at=2.0
+    )
     arms = {
         kv: Arm(
             name=f"{_kind(n_heads, kv)}",
-            attention=GroupedQuery(
-                d_model=n_heads * D_HEAD, n_heads=n_heads, n_kv_heads=kv, d_head=D_HEAD
-            ),
+            attention=replace(mha, n_kv_heads=kv),
             layers=LAYERS,
             data=data,
             vocab_size=data.vocab_size,
             steps=effort.steps or _STEPS,
-            recipe=Recipe(
-                eval_every=20,
-                rows=rows,
-                held_out_rows=4 * rows,
-            ),
+            recipe=recipe,
         )
         for kv in range(n_heads, 0, -1)
         if n_heads % kv == 0
@@ -74,11 +80,12 @@ def study_mqa(
     sweep.train(list(arms.values()), effort, device, settings)
     losses = {kv: [mean_loss(run) for run in sweep.runs[arm.name]] for kv, arm in arms.items()}
     table = _rows(arms, sweep, losses, count_at)
+    idle = nothing_learned(run for runs in sweep.runs.values() for run in runs)
     return Study(
         study="mqa",
         title=f"sharing keys and values among {n_heads} query heads",
         question="What do MQA and GQA save against MHA, and what do they cost on the same task?",
-        answer=_answer(table, losses, task_name, count_at),
+        answer=_answer(table, losses, task_name, count_at, idle),
         findings=_findings(table, losses, n_heads),
         limits=(
             "Attention parameters saved are not given back to the feed-forward (there is none), "
@@ -112,11 +119,11 @@ def study_mqa(
             "layers": LAYERS,
             "task": f"{task_name}: {data.about}",
             "steps": arms[1].steps,
-            "training": f"AdamW, rate {Recipe().learning_rate}, {rows} fresh rows a step",
+            "training": f"AdamW, rate {recipe.learning_rate:.2g}, {rows} fresh rows a step",
             "cache": f"one sequence of {count_at} tokens, all {LAYERS} layers, filled by a forward",
         },
         environment=environment(device),
-        command="mha-configurator study mqa --output outputs/studies",
+        command=effort.command("mqa", task=None if task_name == "induction" else task_name),
         version=__version__,
     )  # fmt: skip
 
@@ -153,7 +160,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     table: list[dict[str, Any]] = []
     for kv, arm in arms.items():
-        model, runs = sweep.model(arm), sweep.runs[arm.name]
+        model, runs = untrained(arm), sweep.runs[arm.name]
         params, held = attention_params(model), cached(model, torch.float16, count_at)
         first = table[0] if table else {"params_attention": params, "cache_bytes_fp16": held}
         table.append(
@@ -174,7 +181,11 @@ def _rows(
 
 
 def _answer(
-    table: Sequence[dict[str, Any]], losses: dict[int, list[float]], task_name: str, count_at: int
+    table: Sequence[dict[str, Any]],
+    losses: dict[int, list[float]],
+    task_name: str,
+    count_at: int,
+    idle: str,
 ) -> str:
     mha, mqa = table[0], table[-1]
     gap = mqa["mean_loss"]["mean"] - mha["mean_loss"]["mean"]
@@ -184,12 +195,15 @@ def _answer(
         0: f"learns {task_name} no differently beyond noise (mean loss {gap:+.3f} nats)",
         1: f"learns {task_name} more slowly (mean loss {gap:+.3f} nats)",
     }[told]
+    ends = (
+        f"it {learning} and ends with {mqa['accuracy']['mean']:.1%} right (MHA "
+        f"{mha['accuracy']['mean']:.1%})"
+    )
     return (
         f"MQA saves {mqa['params_saved']:,} of {mha['params_attention']:,} attention parameters "
         f"({mqa['params_saved_share']:.0%}) and holds {mqa['cache_bytes_fp16']:,} bytes instead of "
         f"{mha['cache_bytes_fp16']:,} at {count_at:,} tokens, "
-        f"{mha['cache_bytes_fp16'] / mqa['cache_bytes_fp16']:g} times less; it {learning} "
-        f"and ends with {mqa['accuracy']['mean']:.1%} right (MHA {mha['accuracy']['mean']:.1%})."
+        f"{mha['cache_bytes_fp16'] / mqa['cache_bytes_fp16']:g} times less; {idle or ends}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from configurator.probe.model import TinyModel, build
 from configurator.probe.shrink import Geometry
 from configurator.probe.train import Data, Progress, Recipe, Run, train
 
-__all__ = ["Arm", "Effort", "Sweep"]
+__all__ = ["Arm", "Effort", "Sweep", "untrained"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +53,33 @@ class Effort:
     watch: Callable[[Progress], None] | None = None
     plan: Callable[[int], None] | None = None
 
+    def command(self, study: str, **options: object) -> str:
+        """What runs ``study`` again: its options that are not None, and whatever was asked here.
+
+        >>> Effort(seeds=(7,), steps=90).command("mqa", task="recall", corpus=None)
+        'mha-configurator study mqa --task recall --steps 90 --seeds 7,'
+        """
+        asked = options | {
+            "steps": self.steps,
+            "seeds": None if self.seeds == Effort().seeds else f"{_listed(self.seeds)},",
+            "device": None if self.device == "auto" else self.device,
+        }
+        words = ["mha-configurator", "study", study]
+        for name, value in asked.items():
+            if value is not None:
+                words += [f"--{name}", _listed(value) if isinstance(value, tuple) else str(value)]
+        return shlex.join(words)
+
+
+def _listed(values: tuple[object, ...]) -> str:
+    return ",".join(map(str, values))
+
 
 @dataclass(slots=True, kw_only=True)
 class Sweep:
-    """The arms' runs, by name, and the model of the last seed of each."""
+    """The arms' runs, by name."""
 
     runs: dict[str, list[Run]] = field(default_factory=dict)
-    models: dict[str, TinyModel] = field(default_factory=dict)
 
     def train(
         self, arms: Sequence[Arm], effort: Effort, device: str, settings: dict[str, object]
@@ -82,7 +103,7 @@ class Sweep:
         label = f"{arm.name}, seed {seed}"
         if label in kept.finished:
             return Run.from_dict(kept.finished[label])
-        model = _build(arm, seed, device)
+        model = untrained(arm, seed, device)
         run = train(
             model,
             arm.data,
@@ -96,18 +117,11 @@ class Sweep:
             watch=effort.watch,
         )
         kept.finish(label, run.to_dict())
-        self.models[arm.name] = model
         return run
 
-    def model(self, arm: Arm) -> TinyModel:
-        """The arm's trained model; an untrained one where its runs came from a checkpoint.
 
-        What is counted on it (weights, bytes, equality of two formulations) is the same for both.
-        """
-        return self.models.get(arm.name) or _build(arm, 0, "cpu")
-
-
-def _build(arm: Arm, seed: int, device: str) -> TinyModel:
+def untrained(arm: Arm, seed: int = 0, device: str = "cpu") -> TinyModel:
+    """The arm's model as initialized, for what is counted on it: weights, bytes, formulations."""
     return build(
         arm.attention,
         layers=arm.layers,
