@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from configurator import rulebook
 from configurator.cli import main
+from configurator.core.rule import Evidence
 from configurator.render import pages
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +44,49 @@ def test_a_page_has_what_a_reader_needs():
 def test_the_named_files_exist():
     for rule in rulebook.rules():
         assert (ROOT / dict(pages.facts(rule))["File"]).is_file()
+
+
+def _row(document: dict[str, Any], **wanted: object) -> dict[str, Any]:
+    return next(r for r in document["rows"] if wanted.items() <= r.items())
+
+
+def _heads(document: dict[str, Any]) -> list[str]:
+    means = {
+        d: _row(document, task="induction", d_head=d)["mean_loss"]["mean"] for d in (64, 16, 4)
+    }
+    return [f"{means[64]:.2f} nats with", f"{means[16]:.2f} with", f"{means[4]:.2f} with"]
+
+
+def _mqa(document: dict[str, Any]) -> list[str]:
+    mqa, mha = _row(document, name="MQA"), _row(document, name="MHA")
+    later = mqa["mean_loss"]["mean"] - mha["mean_loss"]["mean"]
+    return [f"mean loss {later:+.3f} nats", f"{mqa['accuracy']['mean']:.1%} right"]
+
+
+def _rates(document: dict[str, Any]) -> list[str]:
+    rates = document["profile"]["coefficients"]
+    latent, kv = (rates[f"host.decode.{k}.bf16.bytes_per_s"] / 1e9 for k in ("latent", "kv"))
+    return [f"{latent:.1f} GB/s and", f"{kv:.1f} GB/s."]
+
+
+MEASURED_HERE = {
+    "shape/head-width-at-least-32": _heads,
+    "quality/more-than-one-kv-head": _mqa,
+    "kernels/cpu-rebuilds-latents": _rates,
+}
+
+
+def test_what_rules_cite_as_measured_here_is_what_was_measured():
+    cited = {r.id: r for r in rulebook.rules() if "measured here:" in " ".join(r.source.split())}
+    assert set(cited) == set(MEASURED_HERE)
+    assert {r.id for r in rulebook.rules() if r.evidence is Evidence.MEASURED_HERE} <= set(cited)
+    for name, figures in MEASURED_HERE.items():
+        rule = cited[name]
+        (path,) = re.findall(r"outputs/\S+\.md", rule.source)
+        document = json.loads((ROOT / path).with_suffix(".json").read_text(encoding="utf-8"))
+        page = " ".join(rule.page.split())
+        for figure in figures(document):
+            assert figure in page, f"{name} does not say {figure} as {path} does"
 
 
 def test_the_book_is_written_whole(tmp_path: Path):

@@ -8,7 +8,8 @@
 
 MQA costs little loss in most studies (-0.008 to 0.015 nats) but 8 points in DeepSeek-V2's four
 benchmarks, and it trained less steadily: T5-Large with MQA from scratch had loss spikes and
-diverged when fine-tuned on long inputs, where uptrained GQA was stable.
+diverged when fine-tuned on long inputs, where uptrained GQA was stable. Our two-layer MQA
+model learnt induction more slowly than MHA (mean loss +0.902 nats) and then got 99.9% right.
 
 ## Instead
 
@@ -17,7 +18,7 @@ Two or four KV heads; MQA below 4B if bytes decide everything.
 ## Source
 
 Ainslie et al. 2023 (arXiv 2305.13245) appendix A; DeepSeek-V2 2024 (arXiv 2405.04434) table 8;
-Zadouri et al. 2025 (arXiv 2505.21487)
+Zadouri et al. 2025 (arXiv 2505.21487); measured here: outputs/studies/mqa.md
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@
 Heads of 16 cost 0.018 nats at a fixed budget (Vaswani), 0.033 on LM1B (Shazeer) and 0.048 when
 only the keys shrink (Vaswani). 32 was free in one row of Vaswani's table but cost 0.03 to 0.04
 against 64 under MQA at 1B and 3B. Narrower heads also leave most of a tensor-core tile idle.
-This guardrail cannot be switched off.
+In our small models of width 64, induction was learnt later with each halving (mean loss 1.34
+nats with a head of 64, 1.86 with heads of 16, 3.82 with heads of 4). This guardrail cannot be
+switched off.
 
 ## Instead
 
@@ -18,7 +20,7 @@ Fewer, wider heads: 64 below a billion parameters, 128 above.
 ## Source
 
 Vaswani et al. 2017 table 3; Shazeer 2019 (arXiv 1911.02150); Brandon et al. 2024 (arXiv
-2405.12981)
+2405.12981); measured here: outputs/studies/heads.md
 """
 
 from __future__ import annotations
