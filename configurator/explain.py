@@ -274,13 +274,14 @@ def test_hook(case: Case) -> TestHook:
     if isinstance(a, Latent):
         flags += f" --kv-lora-rank {a.kv_lora_rank} --qk-nope-head-dim {a.qk_nope_head_dim}"
         flags += f" --qk-rope-head-dim {a.qk_rope_head_dim} --v-head-dim {a.v_head_dim}"
+        flags += f" --q-lora-rank {a.q_lora_rank}" if a.q_lora_rank else ""
     else:
         flags += f" --n-kv-heads {a.kv_heads} --d-head {a.d_head}"  # type: ignore[attr-defined]
     causal = case.shape.arch != "encoder"
     task = "induction" if causal else "recall"
     text = (
-        "a random segment is shown twice; in the second half every next token must be "
-        "predicted from the first (A B ... A -> B)"
+        "a random segment repeats; from its second showing on every next token must be predicted "
+        "from the first (A B ... A -> B)"
         if causal
         else "key-value pairs are shown, then a key; its value must be given back"
     )

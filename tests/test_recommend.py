@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import shlex
+from dataclasses import fields
 
 import pytest
 
 from configurator import Request, UsageError, recommend
+from configurator.complete import attention_of
 from configurator.core.report import Report
+from configurator.schema import GeometryRequest
 
 
 def ask(**request: object) -> Report:
@@ -295,6 +299,32 @@ def test_a_recommendation_says_all_it_must():
     assert report.precedents
     assert "--params 7000000000" in report.command
     assert {s.input for s in report.sensitivity} >= {"context", "batch", "memory"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"params": "7B"},
+        {"params": "30B", "projection": "mla"},
+        {"params": "671B", "active_params": "37B", "projection": "mla", "target": "8xh200-sxm"},
+    ],
+)
+def test_the_hook_trains_the_attention_that_was_recommended(asked: dict[str, str]):
+    report = ask(**asked)
+    words = shlex.split(report.test_hook.command)
+    assert words[:4] == ["mha-configurator", "probe", "--task", "induction"]
+    given = dict(zip(words[4::2], words[5::2], strict=True))
+    request = GeometryRequest(
+        **{name.removeprefix("--").replace("-", "_"): int(n) for name, n in given.items()}
+    )
+    trained, chosen = attention_of(request), report.recommendation
+    assert trained.projection == chosen.projection
+    # v_head_dim 0 means as wide as the keys, which a recommendation writes out.
+    names = {f.name for f in fields(trained) if getattr(trained, f.name)} - {"bias", "qk_norm"}
+    same = {n: getattr(chosen, n) for n in names if hasattr(chosen, n)}
+    if chosen.projection == "MLA":
+        assert "q_lora_rank" in same
+    assert {n: getattr(trained, n) for n in same} == same
 
 
 def test_the_printed_command_asks_the_same_question():
