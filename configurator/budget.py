@@ -201,6 +201,15 @@ def _check_room(frame: Frame, remedy: str) -> None:
     if floor >= 0.9 * (frame.active_params or frame.params):
         copies = floor // (frame.vocab_size * frame.d_model)
         name = "active-params" if frame.active_params else "params"
+        if frame.notes:  # nobody named active parameters: they were derived
+            raise UsageError(
+                f"params {frame.params:,} do not go with d-model {frame.d_model} and "
+                f"{frame.n_layers} layers: a dense model of this width and depth holds a "
+                f"{sparsity(frame.params, frame.n_layers, frame.d_model):.0f}th of that, and a "
+                f"mixture of experts would have {frame.active_params:,} active, where a "
+                f"vocabulary of {frame.vocab_size:,} alone takes {floor:,}; raise --d-model or "
+                "--n-layers, or lower --params"
+            )
         raise UsageError(
             f"{name} {frame.active_params or frame.params:,} leave no room for layers: a "
             f"vocabulary of {frame.vocab_size:,} at d_model {frame.d_model} takes {floor:,} "

@@ -83,6 +83,7 @@ BAD = [  # what is typed, what the one line must say
     ("recommend --params 1e30", "params '1e30' is beyond 10^18"),
     ("recommend --params 7Q", "unknown unit"),
     ("recommend --params 1M", "leave no room for layers"),
+    ("recommend --params 7B --d-model 1024 --n-layers 12", "7,000,000,000 do not go with d-model"),
     ("recommend --params 2M --vocab-size 100000", "raise --params, or lower --vocab-size"),
     ("recommend --params 7B --context 0", "context '0' must be above zero"),
     ("recommend --params 7B --context 1e30", "beyond 10^18"),
