@@ -10,8 +10,10 @@ import pytest
 pytest.importorskip("torch")
 
 from configurator.core.errors import UsageError
+from configurator.probe import copy, induction, recall
+from configurator.render.curves import Map, maps_svg
 from configurator.render.terminal import to_text
-from configurator.study.head_maps import CAUTION, HeadMap, maps, measures
+from configurator.study.head_maps import CAUTION, HeadMap, _tokens, maps, measures
 from configurator.study.maps_document import document, drawn, picture
 from configurator.study.words import graphemes, pieces
 
@@ -106,6 +108,22 @@ def test_trained_on_induction_one_layer_looks_back_and_the_next_finds_the_follow
     assert all((h.to_follower or 0) < 0.1 for h in found.heads if h.layer == 1)
 
 
+def test_words_become_tokens_that_the_task_has_at_those_places() -> None:
+    # A row of recall is keys (1 to 31) and values (32 to 63) in turn, then keys again.
+    tokens = _tokens(recall.TASK, ["a", "one", "b", "two", "c", "three", "b", "a"])
+    assert all(1 <= token < 32 for token in tokens[0:6:2])
+    assert all(32 <= token < 64 for token in tokens[1:6:2])
+    assert tokens[6:] == [tokens[2], tokens[0]]
+    assert 0 not in _tokens(copy.TASK, [str(i) for i in range(63)])  # the separator
+    assert sorted(_tokens(induction.TASK, [str(i) for i in range(64)])) == list(range(64))
+    with pytest.raises(UsageError, match=r"64 of them different.*knows 63 tokens"):
+        _tokens(copy.TASK, [str(i) for i in range(64)])
+    with pytest.raises(UsageError, match=r"the text has 33 pieces.*rows of 32"):
+        _tokens(recall.TASK, ["a"] * 33)
+    said = maps("a one b two b", trained="recall", steps=1, n_heads=1).weights
+    assert said.endswith("words that first stand at an odd place are keys, the others values")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -113,6 +131,9 @@ def test_trained_on_induction_one_layer_looks_back_and_the_next_finds_the_follow
         ({"trained": "copy", "causal": False}, "read one text from left to right"),
         ({"n_heads": 4, "n_kv_heads": 3}, "a divisor of n_heads"),
         ({"n_heads": 0}, "heads must be at least 1"),
+        ({"n_heads": 129}, "more than 128 maps cannot be read"),
+        ({"seed": 2**32}, "seed is 4294967296; it must be from 0 to"),
+        ({"seed": -1}, "seed is -1"),
         ({"trained": "bogus"}, "unknown task 'bogus'"),
     ],
 )
@@ -130,6 +151,48 @@ def test_terminal_map_shades_by_weight_and_names_every_row() -> None:
     assert lines[2] == "  1 ██  | left"
     assert lines[3] == "  2 ░░██| right"
     assert CAUTION.split(":")[0] in to_text(document(maps(SENTENCE)))
+
+
+@pytest.mark.parametrize("n_words", [28, 29, 56, 57, 128])
+def test_terminal_maps_fit_80_columns(n_words: int) -> None:
+    words = ["understandably", "incomprehensibilities", "안녕하세요안녕하세요", "of"]
+    found = maps(" ".join(words[i % 4] for i in range(n_words)), n_heads=1)
+    text = drawn(found.heads[0], found.text, found.text)
+    widths = [sum(1 + ("가" <= c <= "힣") for c in line) for line in text.splitlines()]
+    assert max(widths) <= 78  # and two of margin
+    parts = -(-n_words // 56)
+    assert text.count("layer 1, head 1") == parts
+    assert ("keys 57 to" in text) == (parts > 1)
+    assert f"{n_words:>3} " in text
+
+
+def test_keys_of_a_long_source_are_wrapped() -> None:
+    found = maps("a b", source="one two three four " * 10, n_heads=1)
+    lines = drawn(found.heads[0], found.text, found.source or ()).splitlines()
+    assert max(map(len, lines)) <= 78
+    assert "40 four" in lines[-1]
+
+
+def test_a_part_leaves_out_rows_without_weight() -> None:
+    found = maps("a b c d " * 15, n_heads=1)  # 60 pieces: of keys 57 to 60 rows before 57 see none
+    second = drawn(found.heads[0], found.text, found.text).split("keys 57 to 60 of 60\n")[1]
+    assert [int(line[:3]) for line in second.splitlines()[1:]] == [57, 58, 59, 60]
+
+
+def test_title_and_caution_of_a_picture_are_wrapped() -> None:
+    long = "words of a title that goes on " * 8
+    one = Map(title="layer 1, head 1: entropy 0.49 bits", weights=[[1]], rows="a", columns="a")
+    root = ElementTree.fromstring(maps_svg([one, one], title=long, caption=long))
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    texts = [e for e in root if e.tag.endswith("text") and "x" in e.attrib]
+    assert all(float(e.attrib["y"]) < height for e in texts)
+    for e in texts:
+        # 0.6 of the font's size is wider than the letters of common sans-serif fonts on average.
+        end = float(e.attrib["x"]) + 0.6 * float(e.get("font-size", 11)) * len(e.text or "")
+        assert e.get("text-anchor") == "end" or end <= width
+    left, right = (e for e in texts if e.get("font-weight"))
+    assert float(right.attrib["x"]) - float(left.attrib["x"]) > 0.6 * 11 * len(one.title)
+    assert " ".join(e.text or "" for e in texts).count("goes on") == 16
 
 
 def test_right_to_left_words_are_isolated() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from configurator.cli import main
-from configurator.cli._training import Live, _free, parse_seeds
+from configurator.cli._training import Live, Training, _reserve, parse_seeds
 from configurator.core.errors import UsageError
 
 pytest.importorskip("torch")
@@ -43,8 +45,117 @@ def test_a_probe_that_passes_is_0_and_writes_json_and_picture(
 def test_a_probe_that_misses_is_1_and_gives_the_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", *SMALL, "--steps", "2", "--seeds", "1", "--output", "probe.md"]) == 1
     assert "wrote probe.md" in capsys.readouterr().err
-    assert "Missed: two layers reach" in Path("probe.md").read_text()
+    text = Path("probe.md").read_text()
+    assert "Missed: two layers reach" in text
+    assert "](probe.svg)\n\n## " in text
     assert Path("probe.svg").exists()
+    assert "2 layers, seed 0         " in text  # the curve, also without the picture
+
+
+def test_a_page_shows_the_picture_wherever_it_is(tmp_path: Path) -> None:
+    Path("a folder").mkdir()
+    words = ["probe", *SMALL, "--steps", "1", "--seeds", "1"]
+    assert main([*words, "--output", "p.html", "--plot", "a folder/c.svg"]) == 1
+    assert '<img src="a%20folder/c.svg"' in Path("p.html").read_text()
+    assert not Path("p.svg").exists()
+
+
+def test_the_answer_holds_the_command_that_repeats_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*SMALL, "--task", "recall", "--steps", "1", "--seeds", "7,", "--device", "cpu"]
+    assert main(["probe", *words, "--shrink", "--format", "json"]) == 1
+    command = json.loads(capsys.readouterr().out)["command"]
+    assert command.startswith("mha-configurator probe ")
+    assert main([*shlex.split(command)[1:], "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["command"] == command
+    for part in ("--task recall", "--steps 1", "--seeds 7,", "--device cpu", "--shrink"):
+        assert part in command
+    assert main(["probe", *words, "--shrink"]) == 1
+    assert command in capsys.readouterr().out
+
+
+def test_what_is_not_trained_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--window", "512", "--arch", "encoder", "--context", "4k", "--target", "h100-sxm"]
+    assert main(["probe", *SMALL, *words, "--steps", "1", "--seeds", "1", "--format", "json"]) == 1
+    window, arch, rest = json.loads(capsys.readouterr().out)["warnings"]
+    assert "the window is not trained" in window
+    assert "though the model asked for is an encoder" in arch
+    assert rest.endswith(": --context, --target")
+
+
+def test_a_folder_that_cannot_be_written_costs_the_checkpoint_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
+
+    def refuse(path: Path, *args: Any, **options: Any) -> Any:
+        if path.suffix == ".checkpoint":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert main(["probe", *SMALL, "--steps", "1", "--seeds", "1"]) == 1
+    said = capsys.readouterr()
+    assert "Missed: two layers" in said.out
+    assert said.err.startswith("no mha-probe.checkpoint can be made here: nothing is kept")
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--output", "x.md"], ["--plot", "x.svg"], ["--resume", "x"]])
+def test_what_cannot_be_written_is_refused_before_training(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("configurator.cli.output.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("configurator.probe.hook.train", pytest.fail)
+    assert main(["probe", *SMALL, *words]) == 2
+    assert f"{words[0]} '{words[1]}': cannot write there (permission denied)" in (
+        capsys.readouterr().err
+    )
+
+
+def test_results_that_cannot_be_written_leave_the_checkpoint(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    words = ["probe", *SMALL, "--steps", "1", "--seeds", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr("configurator.cli.output.write_whole", refuse)
+        assert main([*words, "--output", "x.json"]) == 2
+    assert "what was finished is in mha-probe.checkpoint" in capsys.readouterr().err
+    monkeypatch.setattr("configurator.probe.hook.train", pytest.fail)  # all is in the checkpoint
+    assert main([*words, "--resume", "mha-probe.checkpoint"]) == 1
+
+
+def test_a_wrong_question_leaves_no_checkpoint(tmp_path: Path) -> None:
+    assert main(["probe", *SMALL, "--task", "bogus"]) == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["probe", *SMALL], ["heads", "a b"]])
+def test_a_picture_is_svg(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["--plot", "x.png"], ["--plot", "x"]):
+        assert main([*words, *wrong]) == 2
+        assert "name a file that ends in .svg" in capsys.readouterr().err
+    for wrong in (["--format", "json"], ["--plot", "y.svg"]):
+        assert main([*words, "--output", "x.svg", *wrong]) == 2
+        assert "a picture's file is --plot" in capsys.readouterr().err
+
+
+def test_a_picture_without_matplotlib_is_refused_before_training(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with monkeypatch.context() as patch:
+        patch.setattr("configurator.probe.hook.train", pytest.fail)
+        assert main(["probe", *SMALL, "--plot", "x.svg"]) == 3
+    assert "--plot needs matplotlib" in capsys.readouterr().err
+    assert main(["probe", *SMALL, "--steps", "1", "--seeds", "1", "--output", "p.md"]) == 1
+    assert "no picture" in capsys.readouterr().err
+    assert ".svg" not in Path("p.md").read_text()
 
 
 def test_a_budget_is_recommended_first_and_then_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,12 +177,16 @@ def test_a_budget_is_recommended_first_and_then_shrunk(capsys: pytest.CaptureFix
         (["probe", *SMALL, "--resume", "no/such/file"], "not a file in an existing folder"),
         (["study", "head"], "unknown study 'head'; nearest: heads"),
         (["study", "heads", "--ranks", "4"], "--ranks belongs to `study mla-rank`"),
-        (["study", "heads", "--heads", "3"], "heads 3 must divide 64"),
+        (["study", "heads", "--heads", "3,4"], "heads 3 must divide 64"),
         (["study", "mqa", "--output", "no/such"], "does not exist; make it first"),
         (["study", "mla-rank", "--corpus", "absent.txt"], "No such file"),
         (["study", "mla-rank", "--ranks", "0"], "give whole numbers from 1 to 4096"),
         (["heads", ""], "nothing to see; give at least two words"),
         (["heads", "a b", "--trained", "copy", "--source", "c d"], "leave out --source"),
+        (["heads", "a b", "--seed", str(10**30)], "it must be from 0 to"),
+        (["heads", "a b c", "--n-heads", "2000"], "more than 128 maps cannot be read"),
+        (["probe", *SMALL, "--device", "cpu:"], "unknown device 'cpu:'"),
+        (["probe", "--d-model", "100", "--n-heads", "20"], "d-head is 5: rotary embedding"),
     ],
 )
 def test_a_wrong_question_is_2_and_one_line(
@@ -99,7 +214,7 @@ def test_a_device_that_is_not_here_is_3(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_study_writes_three_files() -> None:
-    words = ["study", "heads", "--heads", "4", "--steps", "1", "--seeds", "2"]
+    words = ["study", "heads", "--heads", "2,4", "--steps", "1", "--seeds", "2"]
     assert main([*words, "--output", "made"]) == 0
     assert sorted(f.name for f in Path("made").iterdir()) == ["heads.json", "heads.md", "heads.svg"]
     assert "(heads.svg)" in Path("made/heads.md").read_text()
@@ -156,11 +271,12 @@ def test_importing_does_not_load_torch(name: str) -> None:
     assert done.stdout.strip() == "False", done.stderr
 
 
-def test_a_stopped_run_s_checkpoint_is_not_overwritten_by_the_next() -> None:
-    assert _free("a.checkpoint").name == "a.checkpoint"
-    Path("a.checkpoint").touch()
-    Path("a-2.checkpoint").touch()
-    assert _free("a.checkpoint").name == "a-3.checkpoint"
+def test_two_runs_in_one_folder_have_a_checkpoint_each() -> None:
+    assert _reserve("a.checkpoint") == Path("a.checkpoint")
+    assert _reserve("a.checkpoint") == Path("a-2.checkpoint")
+    with Training.begin(None, "a.checkpoint") as first, Training.begin(None, "a.checkpoint") as two:
+        assert [first.keep, two.keep] == [Path("a-3.checkpoint"), Path("a-4.checkpoint")]
+    assert sorted(f.name for f in Path().iterdir()) == ["a-2.checkpoint", "a.checkpoint"]
 
 
 def test_seeds_are_a_count_or_a_list() -> None:
@@ -181,3 +297,19 @@ def test_progress_counts_the_steps_of_all_runs() -> None:
         for step in (1, 2, 3):
             live.watch(Progress(label=label, step=step, steps=50, loss=1.0, accuracy=None))
     assert live._passed == 6
+    assert live.total == 100 - (50 - 3)  # a ended early
+
+
+def test_the_plan_leaves_out_what_a_checkpoint_holds() -> None:
+    from configurator import probe
+    from configurator.core.kinds.gqa import GroupedQuery
+
+    planned: list[int] = []
+    small = GroupedQuery(d_model=32, n_heads=2, n_kv_heads=1, d_head=16)
+    kept = Path("kept")
+    for seeds, resume in ((1, None), (2, kept)):
+        probe.run(
+            small, task="copy", seeds=seeds, steps=2, device="cpu", keep=kept, resume=resume,
+            plan=planned.append,
+        )  # fmt: skip
+    assert planned == [2 * 2, 2]

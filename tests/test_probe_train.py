@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,96 @@ def test_a_checkpoint_of_another_experiment_is_refused(tmp_path: Path) -> None:
         Checkpoint.resume(path, {"task": "recall"})
 
 
+def test_two_stopped_runs_are_both_kept(tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    for seed in (0, 1):
+        kept = Checkpoint.resume(path, {}) if path.exists() else Checkpoint(path, {})
+        stop = StopRequest()
+        stop.requested = True
+        with pytest.raises(Stopped):
+            train(
+                model(), TASK, label=f"seed {seed}", seed=seed, steps=30, recipe=QUICK, kept=kept,
+                stop=stop,
+            )  # fmt: skip
+    assert set(Checkpoint.resume(path, {}).unfinished) == {"seed 0", "seed 1"}
+    kept = Checkpoint.resume(path, {})
+    kept.finish("seed 1", {})
+    assert set(Checkpoint.resume(path, {}).unfinished) == {"seed 0"}
+    assert [kept.steps_left(f"seed {seed}", 30) for seed in (0, 1, 2)] == [29, 0, 30]
+
+
+def test_a_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    torch.save({"format": "mha-configurator training checkpoint 1", "settings": {}}, path)
+    with pytest.raises(UsageError, match="of another version of this program"):
+        Checkpoint.resume(path, {})
+
+
+POINT = {"step": 1, "train_loss": 1.0, "loss": 1.0, "accuracy": 0.5}
+RUN = {"label": "one", "seed": 0, "steps": 1, "seconds": 1.0, "loss": 1.0, "accuracy": 0.5,
+       "params": 9, "curve": [POINT]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {},
+        RUN | {"curve": 3},
+        RUN | {"curve": []},
+        RUN | {"curve": ["x"]},
+        RUN | {"curve": [POINT | {"step": "1"}]},
+        RUN | {"seed": None},
+        RUN | {"accuracy": 7.0},
+        RUN | {"accuracy": float("nan")},
+        RUN | {"params": 10**5000},
+        RUN | {"more": 1},
+        RUN | {"loss": torch.ones(2)},
+    ],
+)
+def test_a_malformed_run_of_a_checkpoint_is_refused(kept: dict[str, object]) -> None:
+    assert Run.from_dict(RUN).to_dict() == RUN
+    with pytest.raises(UsageError, match="--resume"):
+        Run.from_dict(kept)
+
+
+def _broken(state: dict[str, Any], name: str) -> None:
+    if name in ("moments", "shapes", "groups"):
+        moments = state["optimizer"]["state"]
+        if name == "moments":
+            del moments[0]["exp_avg"]
+        elif name == "shapes":
+            moments[0]["exp_avg_sq"] = torch.zeros(3)
+        else:
+            del state["optimizer"]["state"]
+    else:
+        state[name] = {"step": "7", "losses": ["x"], "points": [1], "model": [], "seconds": None}[
+            name
+        ]
+
+
+@pytest.mark.parametrize(
+    "name", ["step", "losses", "points", "model", "seconds", "moments", "shapes", "groups"]
+)
+def test_a_malformed_state_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "run.checkpoint"
+    with pytest.raises(Stopped):
+        trained(model(), kept=Checkpoint(path, {}), stop_after=5)
+    kept = Checkpoint.resume(path, {})
+    _broken(kept.unfinished["one"], name)
+    with pytest.raises(UsageError, match="does not fit this model"):
+        trained(model(), kept=kept)
+
+
+@pytest.mark.parametrize("settings", [{"n": torch.ones(2)}, {"n": {"m": torch.ones(2)}}, {}])
+def test_settings_of_another_kind_are_another_experiment(
+    tmp_path: Path, settings: dict[str, object]
+) -> None:
+    path = tmp_path / "run.checkpoint"
+    Checkpoint(path, settings).write()
+    with pytest.raises(UsageError, match="was made with n="):
+        Checkpoint.resume(path, {"n": 1})
+
+
 class _Harm:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (print, ("code from the file ran",))
@@ -101,7 +192,7 @@ def test_a_file_that_carries_code_is_refused_and_runs_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "evil"
-    torch.save({"format": "mha-configurator training checkpoint 1", "x": _Harm()}, path)
+    torch.save({"format": "mha-configurator training checkpoint 2", "x": _Harm()}, path)
     with pytest.raises(UsageError, match="is not a checkpoint of this program"):
         Checkpoint.resume(path, {})
     assert "ran" not in capsys.readouterr().out

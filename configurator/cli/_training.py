@@ -1,10 +1,11 @@
-"""What ``probe``, ``study`` and ``heads`` share: live progress, Ctrl-C, and the checkpoint file."""
+"""What ``probe``, ``study`` and ``heads`` share: live progress, Ctrl-C, files to write."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
     from configurator.probe.checkpoint import StopRequest
     from configurator.probe.train import Progress
 
-__all__ = ["Device", "Live", "Resume", "Seeds", "Steps", "Training", "need_torch", "parse_seeds"]
+__all__ = [
+    "Device",
+    "Live",
+    "Resume",
+    "Seeds",
+    "Steps",
+    "Training",
+    "check_files",
+    "need_torch",
+    "parse_seeds",
+]
 
 _PANEL = "Long runs"
 _EVERY_S = 5.0
@@ -33,7 +44,7 @@ Seeds = Annotated[
         "--seeds",
         metavar="N|LIST",
         rich_help_panel=_PANEL,
-        help="How many seeds, or which ones: 3, or 0,1,7 (default 2, 3 or 5).",
+        help="How many seeds, or which ones: 3, or 0,1,7 (default 2; a study 5).",
     ),
 ]
 Device = Annotated[
@@ -59,6 +70,20 @@ def need_torch(purpose: str) -> None:
 
     if find_spec("torch") is None:
         raise MissingExtra("bench", "torch", purpose)
+
+
+def check_files(output: str | None, plot: str | None) -> None:
+    """Refuse, before a long run, an output or a picture that cannot be written at its end."""
+    from configurator.cli.output import check_writable, form
+
+    for name, path in (("--output", output), ("--plot", plot)):
+        if path is not None:
+            form(None, path)
+            check_writable(name, Path(path))
+    if plot is not None and Path(plot).suffix.lower() != ".svg":
+        raise UsageError(f"--plot {plot!r}: pictures are SVG; name a file that ends in .svg")
+    if output is not None and Path(output).suffix.lower() == ".svg":
+        raise UsageError(f"--output {output!r} is for the answer; a picture's file is --plot")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -89,24 +114,25 @@ class Live:
     _said: float = field(default_factory=time.monotonic)
     _passed: int = 0
     _label: str = ""
-    _last: int = 0
+    _left_of_run: int = 0
 
     def plan(self, total: int) -> None:
-        """Say how many steps there will be at the most."""
-        self.total = total
+        """Say how many steps there are to do at the most, without those that are done."""
+        self.total, self._began = total, time.monotonic()
         if self._bar is not None:
             self._task = self._bar.add_task("training", total=total, text="")
 
     def watch(self, now: Progress) -> None:
-        """One step was done."""
+        """One step was done. Where the run before ended early, its other steps are struck off."""
         if now.label != self._label:
-            self._label, self._last = now.label, now.step - 1
-        self._passed += now.step - self._last
-        self._last = now.step
+            self.total = max(0, self.total - self._left_of_run)
+            self._label = now.label
+        self._passed += 1
+        self._left_of_run = now.steps - now.step
         score = "" if now.accuracy is None else f", held out {now.accuracy:.1%}"
         text = f"{now.label}: step {now.step}/{now.steps}, loss {now.loss:.3f}{score}"
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._passed, text=text)
+            self._bar.update(self._task, completed=self._passed, total=self.total, text=text)
         elif time.monotonic() - self._said >= _EVERY_S:
             self._said = time.monotonic()
             print(f"{text}{self._left()}", file=sys.stderr)
@@ -136,13 +162,18 @@ class Live:
                 self.plan(self.total)
             yield self
 
+    def close(self) -> None:
+        """Take the bar away, so that results can be printed."""
+        if self._bar is not None:
+            self._bar.stop()
+
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """Where a long run keeps its checkpoint, and how it is told to stop."""
 
     resume: Path | None
-    keep: Path
+    keep: Path | None
     stop: StopRequest
     live: Live
 
@@ -153,39 +184,74 @@ class Training:
 
         ``resume`` names the checkpoint to go on from; a file that does not exist yet is where the
         run will be kept. Without it the checkpoint goes to ``default`` (a new name where that one
-        is taken by an earlier run) and is deleted at the end.
+        is taken) and is deleted when the body ends, which therefore writes the results too; in a
+        folder that cannot be written there is none.
         """
         from configurator.probe.checkpoint import Stopped, stop_on_interrupt
 
-        keep = _free(default) if resume is None else Path(resume)
-        found = keep.is_file()
-        if resume is not None and not found:
-            _check_writable(keep)
-            print(f"{keep} does not exist yet: starting anew, kept there", file=sys.stderr)
+        if resume is None:
+            keep, found = _reserve(default), False
+        else:
+            keep, found = Path(resume), _is_there(Path(resume))
         try:
             with stop_on_interrupt() as stop, Live().shown() as live:
-                yield cls(keep if resume is not None and found else None, keep, stop, live)
+                yield cls(keep if found else None, keep, stop, live)
         except Stopped as stopped:
+            where = "nothing is kept"
+            if keep is not None:
+                again = shlex.quote(str(keep))
+                where = f"kept in {keep}: repeat the command with --resume {again}"
             print(
-                f"interrupted in {stopped.label} after step {stopped.step}; kept in {keep}: "
-                f"repeat the command with --resume {keep}",
+                f"interrupted in {stopped.label} after step {stopped.step}; {where}",
                 file=sys.stderr,
             )
             raise typer.Exit(130) from None
-        if resume is None:
+        except BaseException:
+            _say_what_is_left(None if resume else keep)
+            raise
+        if resume is None and keep is not None:
             keep.unlink(missing_ok=True)
 
 
-def _free(name: str) -> Path:
-    """``name`` in the current folder, numbered where a stopped run has left that file."""
+def _reserve(name: str) -> Path | None:
+    """A new file in the current folder, numbered where ``name`` is taken; None: none can be made.
+
+    It is made at once, so that of two runs that start together each has its own.
+    """
     first = Path(name)
-    numbered = (first.with_stem(f"{first.stem}-{i}") for i in range(2, 1000))
-    return next((p for p in (first, *numbered) if not p.exists()), first)
+    for path in (first, *(first.with_stem(f"{first.stem}-{i}") for i in range(2, 1000))):
+        try:
+            path.open("x").close()
+        except FileExistsError:
+            continue
+        except OSError:
+            break
+        return path
+    print(
+        f"no {name} can be made here: nothing is kept of a stopped run (--resume FILE names "
+        "another place)",
+        file=sys.stderr,
+    )
+    return None
 
 
-def _check_writable(path: Path) -> None:
+def _is_there(path: Path) -> bool:
+    """Whether there is a checkpoint to go on from; says so where there is none yet."""
+    from configurator.cli.output import check_writable
+
     if not path.parent.is_dir() or path.is_dir():
         raise UsageError(f"--resume {path}: not a file in an existing folder")
+    check_writable("--resume", path)
+    if not path.is_file():
+        print(f"{path} does not exist yet: starting anew, kept there", file=sys.stderr)
+    return path.is_file()
 
 
-Watch = Callable[["Progress"], None]
+def _say_what_is_left(keep: Path | None) -> None:
+    """After an error: delete a default checkpoint with nothing in it, or name it."""
+    if keep is None or not keep.is_file():
+        return
+    if keep.stat().st_size:
+        print(f"what was finished is in {keep}: --resume {keep} goes on", file=sys.stderr)
+    else:
+        keep.unlink()

@@ -57,18 +57,14 @@ def heads(
     Words are the pieces, or characters where a script has no spaces. A map is no explanation: a
     head need not have one job that can be named.
     """
-    from configurator.cli._training import Live, need_torch
+    from configurator.cli._training import Live, check_files, need_torch
     from configurator.cli.output import deliver, form, write_whole
 
-    if output is not None and output.endswith(".svg") and plot is None and format is None:
+    quiet = output is not None and output.lower().endswith(".svg") and plot is format is None
+    if quiet:
         plot, output = output, None
-        form("json", plot)
-        quiet = True
-    else:
-        quiet = False
     chosen = form(format, output)
-    if plot is not None:
-        form("json", plot)
+    check_files(output, plot)
     need_torch("heads")
     from configurator.study.head_maps import maps
     from configurator.study.maps_document import document, picture

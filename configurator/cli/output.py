@@ -14,7 +14,7 @@ from configurator.core.errors import UsageError, unknown
 if TYPE_CHECKING:
     from configurator.render.document import Document
 
-__all__ = ["FORMATS", "deliver", "form", "write_whole"]
+__all__ = ["FORMATS", "check_writable", "deliver", "form", "write_whole"]
 
 FORMATS = ("terminal", "markdown", "json", "html")
 _SUFFIXES = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
@@ -41,6 +41,21 @@ def form(format: str | None, output: str | None) -> str:
     if name not in FORMATS:
         raise unknown("format", format, FORMATS, f"use {', '.join(FORMATS)}")
     return name
+
+
+def check_writable(name: str, path: Path) -> None:
+    """Raise ``UsageError`` where no file can be made in ``path``, a folder, or beside it, a file.
+
+    For commands that work long before they write. ``name`` is the option that gave the path.
+    """
+    folder = path if path.is_dir() else path.parent
+    try:
+        handle, probe = tempfile.mkstemp(prefix=".mha-", suffix=".partial", dir=folder)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"{name} {str(path)!r}: cannot write there ({reason})") from None
+    os.close(handle)
+    os.unlink(probe)
 
 
 def deliver(value: Any, document: Callable[[], Document], format: str, output: str | None) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -18,11 +23,20 @@ from configurator.cli.options import (
     Output,
     takes,
 )
+from configurator.core.errors import MissingExtra
 
 if TYPE_CHECKING:
     from configurator.probe.hook import ProbeResult
+    from configurator.render.document import Document
 
 __all__ = ["probe"]
+
+_TRAINED = (
+    "d_model", "n_heads", "n_kv_heads", "d_head", "allow_decoupled_heads", "kv_lora_rank",
+    "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+)  # fmt: skip
+_SAID = ("window", "full_every", "arch")
+_NEGATED = {"tie_embeddings": "untie-embeddings", "full_width": "shrink"}
 
 Task = Annotated[
     str, typer.Option("--task", metavar="NAME", help="induction (default), recall or copy.")
@@ -58,65 +72,116 @@ def probe(
     seed), or a budget with --params. A one-layer control is trained too. Exit code 1 means that a
     seed missed 95 %, or that the control reached it where it must not; nothing is tried again.
     """
-    from configurator.cli._training import Training, need_torch, parse_seeds
-    from configurator.cli.output import deliver, form, write_whole
+    from configurator.cli._training import Training, check_files, need_torch, parse_seeds
+    from configurator.cli.output import form
 
     chosen = form(format, output)
-    if plot is not None:
-        form("json", plot)
+    check_files(output, plot)
     which = parse_seeds("2" if seeds is None else seeds)
     need_torch("probe")
-    from configurator.probe.document import curve_svg, document
+    picture = _picture(plot, output, chosen)
     from configurator.probe.hook import STEPS, run
 
-    source = _source(given)
-    most = steps or STEPS
+    source, unused = _source(given)
+    own = {"task": task, "steps": steps, "seeds": seeds, "device": device, "full_width": full_width}
+    command = _command(
+        given | {k: v for k, v in own.items() if v not in (None, "induction", "auto")}
+    )
     with Training.begin(resume, "mha-probe.checkpoint") as training:
-        training.live.plan(most * (len(which) + 1))
         result = run(
             source,
             task=task,
             seeds=which,
-            steps=most,
+            steps=steps or STEPS,
             device=device,
             full_width=full_width,
             resume=training.resume,
             keep=training.keep,
             stop=training.stop,
             watch=training.live.watch,
+            plan=training.live.plan,
         )
-    deliver(result.to_dict(), lambda: document(result), chosen, output)
-    _picture(result, plot, output, write_whole, curve_svg)
+        training.live.close()
+        result = replace(result, warnings=(*result.warnings, *unused))
+        _write(result, command, chosen, output, picture)
     return 0 if result.passed else 1
 
 
-def _source(given: dict[str, Any]) -> object:
-    """The geometry given by hand, or the one recommended for a budget."""
+def _source(given: dict[str, Any]) -> tuple[object, list[str]]:
+    """The geometry given by hand, or the report for a budget; and warnings of what is not used."""
     from configurator.cli.asked import request_of
     from configurator.complete import attention_of
     from configurator.schema import GeometryRequest
 
     request = request_of(given)
-    if isinstance(request, GeometryRequest):
-        return attention_of(request)
-    from configurator import api
+    if not isinstance(request, GeometryRequest):
+        from configurator import api
 
-    return api.recommend(request)
+        return api.recommend(request), []
+    from configurator.probe.hook import not_trained
+
+    said = not_trained(request.window, request.arch)
+    stray = [f"--{k.replace('_', '-')}" for k in given if k not in (*_TRAINED, *_SAID)]
+    if stray:
+        said.append(f"not used, since the geometry alone is trained: {', '.join(stray)}")
+    return attention_of(request), said
 
 
-def _picture(
-    result: ProbeResult, plot: str | None, output: str | None, write_whole: Any, draw: Any
+def _command(given: dict[str, Any]) -> str:
+    """What runs this probe again; where the answer goes is left out."""
+    words = ["mha-configurator", "probe"]
+    for name, value in given.items():
+        flag = _NEGATED[name] if value is False else name.replace("_", "-")
+        words += [f"--{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
+    return shlex.join(words)
+
+
+def _picture(plot: str | None, output: str | None, chosen: str) -> Path | None:
+    """Where the curve is drawn: where it was asked for, else beside a Markdown or HTML file.
+
+    Raises ``MissingExtra`` where it was asked for and cannot be drawn.
+    """
+    from importlib.util import find_spec
+
+    beside = output is not None and chosen in ("markdown", "html")
+    if plot is None and not beside:
+        return None
+    if find_spec("matplotlib") is None:
+        if plot is not None:
+            raise MissingExtra("plots", "matplotlib", "--plot")
+        print("no picture: it needs matplotlib (the plots extra)", file=sys.stderr)
+        return None
+    return Path(plot) if plot is not None else Path(str(output)).with_suffix(".svg")
+
+
+def _write(
+    result: ProbeResult, command: str, chosen: str, output: str | None, picture: Path | None
 ) -> None:
-    """The curve beside a Markdown or HTML file, or where it was asked for."""
-    import sys
+    """The answer, and the curve's picture, to which a Markdown or HTML file links."""
+    from configurator.cli.output import deliver, write_whole
+    from configurator.probe.document import curve_svg, document
 
-    if plot is None and output is not None and Path(output).suffix in (".md", ".html"):
-        from importlib.util import find_spec
+    if picture is not None:
+        write_whole(picture, curve_svg(result))
+        print(f"wrote {picture}", file=sys.stderr)
+    if picture is not None and output is not None and chosen in ("markdown", "html"):
+        link = quote(Path(os.path.relpath(picture, Path(output).parent)).as_posix())
+        write_whole(Path(output), _linked(document(result, command), link, chosen))
+        print(f"wrote {output}", file=sys.stderr)
+        return
+    value = result.to_dict() | {"command": command}
+    deliver(value, lambda: document(result, command), chosen, output)
 
-        if find_spec("matplotlib") is None:
-            print("no picture: it needs matplotlib (the plots extra)", file=sys.stderr)
-            return
-        plot = str(Path(output).with_suffix(".svg"))
-    if plot is not None:
-        write_whole(Path(plot), draw(result))
-        print(f"wrote {plot}", file=sys.stderr)
+
+def _linked(document: Document, link: str, chosen: str) -> str:
+    """Markdown or HTML with the picture above its first section."""
+    from configurator.render.html import to_html
+    from configurator.render.markdown import to_markdown
+
+    words = "held-out accuracy and loss by training step"
+    if chosen == "markdown":
+        text, section, shown = to_markdown(document), "\n\n## ", f"\n\n![{words}]({link})"
+    else:
+        text, section = to_html(document), "\n<section"
+        shown = f'\n<p><img src="{link}" alt="{words}" style="max-width: 100%"></p>'
+    return text.replace(section, shown + section, 1)

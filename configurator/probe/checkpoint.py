@@ -1,6 +1,6 @@
 """Keep what a long run has finished, and pick it up again after Ctrl-C.
 
-One file holds the finished runs and the state of the one in progress. It is read with torch's
+One file holds the finished runs and the states of those that were stopped. It is read with torch's
 ``weights_only`` loader, which accepts tensors and plain values and runs no code from the file.
 """
 
@@ -23,7 +23,8 @@ from configurator.core.errors import UsageError
 
 __all__ = ["Checkpoint", "StopRequest", "Stopped", "stop_on_interrupt"]
 
-_FORMAT = "mha-configurator training checkpoint 1"
+_KIND = "mha-configurator training checkpoint"
+_FORMAT = f"{_KIND} 2"
 
 
 class Stopped(KeyboardInterrupt):
@@ -66,7 +67,7 @@ def stop_on_interrupt() -> Iterator[StopRequest]:
 
 
 class Checkpoint:
-    """Finished runs by name, and the unfinished one; on disk only when there is a ``path``.
+    """Finished runs by name, and unfinished ones; on disk only when there is a ``path``.
 
     Args:
         path: the file; None keeps everything in memory.
@@ -78,7 +79,7 @@ class Checkpoint:
         self.path = path
         self.settings = dict(settings)
         self.finished: dict[str, dict[str, Any]] = {}
-        self.current: dict[str, Any] | None = None
+        self.unfinished: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def resume(cls, path: Path, settings: Mapping[str, Any]) -> Checkpoint:
@@ -86,24 +87,26 @@ class Checkpoint:
         content = _read(path)
         kept = cls(path, settings)
         for name, value in kept.settings.items():
-            if content["settings"].get(name) != value:
+            made = repr(content["settings"].get(name))
+            if made != repr(value):
                 raise UsageError(
-                    f"--resume {path} was made with {name}={content['settings'].get(name)!r}, this "
-                    f"run has {value!r}; repeat the first command's options or start a new file"
+                    f"--resume {path} was made with {name}={made}, this run has {value!r}; "
+                    "repeat the first command's options or start a new file"
                 )
-        kept.finished, kept.current = content["finished"], content["current"]
+        kept.finished, kept.unfinished = content["finished"], content["unfinished"]
         return kept
 
-    def state_of(self, label: str) -> dict[str, Any] | None:
-        """The state in which run ``label`` was left, if it is the unfinished one."""
-        if self.current is not None and self.current["label"] == label:
-            return self.current
-        return None
+    def steps_left(self, label: str, steps: int) -> int:
+        """How many of ``steps`` run ``label`` has before it: none where it is finished."""
+        if label in self.finished:
+            return 0
+        done = self.unfinished.get(label, {}).get("step", 0)
+        return max(0, steps - done) if isinstance(done, int) else steps
 
     def finish(self, label: str, result: dict[str, Any]) -> None:
         """Record a finished run (plain values only) and forget its state."""
         self.finished[label] = result
-        self.current = None
+        self.unfinished.pop(label, None)
         self.write()
 
     def write(self) -> None:
@@ -114,7 +117,7 @@ class Checkpoint:
             "format": _FORMAT,
             "settings": self.settings,
             "finished": self.finished,
-            "current": self.current,
+            "unfinished": self.unfinished,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
@@ -139,6 +142,9 @@ def _read(path: Path) -> dict[str, Any]:
                 content = torch.load(path, map_location="cpu", weights_only=True)
         except Exception:  # however it is broken, it is not ours
             content = None
+    made = content.get("format") if isinstance(content, dict) else None
+    if isinstance(made, str) and made.startswith(_KIND) and made != _FORMAT:
+        raise UsageError(f"--resume {path} is of another version of this program; start a new file")
     if not _is_ours(content):
         raise UsageError(f"--resume {path} is not a checkpoint of this program")
     found: dict[str, Any] = content
@@ -146,11 +152,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _is_ours(content: Any) -> bool:
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        return False
-    current = content.get("current")
     return (
-        isinstance(content.get("settings"), dict)
-        and isinstance(content.get("finished"), dict)
-        and (current is None or (isinstance(current, dict) and "label" in current))
+        isinstance(content, dict)
+        and content.get("format") == _FORMAT
+        and isinstance(content.get("settings"), dict)
+        and all(_is_named(content.get(name)) for name in ("finished", "unfinished"))
+    )
+
+
+def _is_named(runs: Any) -> bool:
+    """Whether it is dictionaries by name; what stands in them is checked where it is used."""
+    return isinstance(runs, dict) and all(
+        isinstance(name, str) and isinstance(run, dict) for name, run in runs.items()
     )

@@ -32,4 +32,5 @@ TASK = Task(
     length=64,
     make=make,
     one_layer_fails=False,
+    pools=(range(1, 64),),
 )

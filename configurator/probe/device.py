@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from typing import Any
 
@@ -22,7 +23,7 @@ def pick_device(name: str = "auto") -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, index = name.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (index and not index.isdecimal()):
+    if not re.fullmatch(r"(cpu|cuda|mps)(:(0|[1-9]\d?\d?))?", name, re.ASCII):
         raise unknown("device", name, ("auto", "cpu", "cuda", "mps"), hint="--device auto picks")
     present = {
         "cpu": 1,

@@ -11,8 +11,15 @@ from configurator.render.document import Document, Section, Table
 __all__ = ["curve_svg", "document"]
 
 
-def document(result: ProbeResult) -> Document:
-    """For terminal, Markdown and HTML; no times, so that equal runs give equal text."""
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST_BARS = 24
+
+
+def document(result: ProbeResult, command: str = "") -> Document:
+    """For terminal, Markdown and HTML; no times, so that equal runs give equal text.
+
+    ``command`` is what repeats it.
+    """
     rows = tuple(_row(curve) for curve in result.curve)
     made = ", ".join(f"{name} {value}" for name, value in result.environment.items())
     return Document(
@@ -21,12 +28,17 @@ def document(result: ProbeResult) -> Document:
         asked=f"{result.task}: {result.task_about}",
         good=result.passed,
         sections=(
+            Section(title="Warnings", points=result.warnings, tone="warning"),
             Section(
                 title="What was trained",
                 facts=(
                     ("model", "attention only, norms before it, no feed-forward"),
                     ("geometry", result.shrunk),
-                    ("asked for", f"{result.threshold:.0%} on held-out rows, every seed"),
+                    (
+                        "asked for",
+                        f"{result.threshold:.0%} on held-out rows, every seed, within "
+                        f"{result.most_steps:,} steps",
+                    ),
                 ),
             ),
             Section(
@@ -41,7 +53,17 @@ def document(result: ProbeResult) -> Document:
                     "the threshold, the one-layer control takes the whole budget of steps."
                 ),
             ),
-            Section(title="How it was made", note=made, lead=f"seeds {_list(result.seeds)}"),
+            Section(
+                title="Accuracy by step",
+                lead=_axis(result),
+                code="\n".join(_drawn(curve, result) for curve in result.curve),
+            ),
+            Section(
+                title="How it was made",
+                lead=f"seeds {_list(result.seeds)}",
+                note=made,
+                code=command,
+            ),
         ),
     )
 
@@ -68,6 +90,33 @@ def curve_svg(result: ProbeResult) -> str:
         ],
         title=f"{result.task}, {result.geometry['projection']}",
     )
+
+
+def _edges(result: ProbeResult) -> list[int]:
+    """Steps at which the bars of the longest run end."""
+    steps: list[int] = max((curve["step"] for curve in result.curve), key=lambda s: s[-1])
+    bars = min(_MOST_BARS, len(steps))
+    return [steps[(i + 1) * len(steps) // bars - 1] for i in range(bars)]
+
+
+def _axis(result: ProbeResult) -> str:
+    edges = _edges(result)
+    return (
+        f"Held-out accuracy, a bar for each eighth, from step {edges[0]:,} on the left to step "
+        f"{edges[-1]:,}; then the step that first had {result.threshold:.0%}."
+    )
+
+
+def _drawn(curve: dict[str, Any], result: ProbeResult) -> str:
+    """A run in a line: its name, a bar for each stretch of steps, the step that reached enough."""
+    points = list(zip(curve["step"], curve["accuracy"], strict=True))
+    bars, before = "", 0
+    for edge in _edges(result):
+        seen = [accuracy for step, accuracy in points if before < step <= edge]
+        bars += _BARS[min(7, int(8 * seen[-1]))] if seen else " "
+        before = edge
+    first = next((f"{step:,}" for step, accuracy in points if accuracy >= result.threshold), "-")
+    return f"{_name(curve):<{max(len(_name(c)) for c in result.curve)}}  {bars}  {first:>6}"
 
 
 def _series(curve: dict[str, Any], key: str) -> Series:

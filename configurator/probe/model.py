@@ -14,9 +14,11 @@ from configurator.attention.mla import LatentAttention
 from configurator.core.kinds.mla import Latent
 from configurator.probe.shrink import Geometry
 
-__all__ = ["EMBEDDING_STD", "Layer", "TinyModel", "build"]
+__all__ = ["EMBEDDING_STD", "MOST_SEED", "Layer", "TinyModel", "build"]
 
 EMBEDDING_STD = 0.3
+MOST_SEED = 2**32 - 1
+"""The largest seed that every generator here takes."""
 
 
 class Layer(nn.Module):

@@ -34,6 +34,9 @@ class Task:
         make: ``(rng, rows, length, vocab_size)`` to inputs and labels, both (rows, length).
         one_layer_fails: a single layer of attention cannot solve it, so it makes a control.
         rows: rows in a training step that were seen to be enough.
+        pools: the tokens that stand for something, by what they are for; all by default. In a
+            row the pools take turns.
+        reads: how the words of a text become tokens of the pools, where there is more than one.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Task:
     make: Callable[[np.random.Generator, int, int, int], Batch]
     one_layer_fails: bool
     rows: int = 32
+    pools: tuple[range, ...] = ()
+    reads: str = ""
 
     def train_batch(self, seed: int, step: int, rows: int) -> Batch:
         """Fresh rows for one step: a function of seed and step alone, so a run can resume."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, one_line
 from configurator.probe.checkpoint import Checkpoint, Stopped, StopRequest
 from configurator.probe.model import TinyModel
 from configurator.probe.task import IGNORE, Batch
@@ -92,12 +92,42 @@ class Run:
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Run:
-        """The inverse of :meth:`to_dict`."""
-        return cls(**{**kept, "curve": tuple(Point(**point) for point in kept["curve"])})
+        """The inverse of :meth:`to_dict`; raises ``UsageError`` for anything else."""
+        try:
+            curve = tuple(_of_plain(Point, point) for point in kept["curve"])
+            run = _of_plain(cls, {**kept, "curve": curve})
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"--resume: an entry of the checkpoint is malformed ({one_line(error)}); "
+                "start a new file"
+            ) from None
+        if not curve:
+            raise UsageError("--resume: a run of the checkpoint has no curve; start a new file")
+        return run
 
     def first_step(self, accuracy: float) -> int | None:
         """The first step whose held-out accuracy is at least that, or None."""
         return next((p.step for p in self.curve if p.accuracy >= accuracy), None)
+
+
+_Plain = TypeVar("_Plain")
+_TYPES = {"str": str, "int": int, "float": int | float, "tuple[Point, ...]": tuple}
+
+
+def _of_plain(kind: type[_Plain], kept: dict[str, Any]) -> _Plain:
+    """The dataclass with these values; raises ``TypeError`` or ``ValueError`` where they are not.
+
+    A loss may be NaN, as of a run that diverged; an accuracy is a share.
+    """
+    for field in fields(kind):  # type: ignore[arg-type]
+        value = kept[field.name]
+        if not isinstance(value, _TYPES[str(field.type)]) or isinstance(value, bool):
+            raise TypeError(f"{field.name} is a {type(value).__name__}")
+        if isinstance(value, int) and not 0 <= value < 2**63:
+            raise ValueError(f"{field.name} is out of range")
+    if not 0 <= kept["accuracy"] <= 1:
+        raise ValueError("accuracy is no share")
+    return kind(**kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +180,7 @@ def train(
     """
     kept = kept if kept is not None else Checkpoint(None, {})
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=0.01)
-    step, points, losses, seconds = _pick_up(kept, label, model, optimizer)
+    step, points, losses, seconds = _pick_up(kept, label, model, optimizer, steps)
     began = time.perf_counter() - seconds
     checks = data.held_out(seed, recipe.held_out_rows)
     while step < steps and not (points and points[-1].accuracy >= recipe.stop_at):
@@ -180,8 +210,7 @@ def train(
                 )
             )
         if stop is not None and stop.requested:
-            kept.current = {
-                "label": label,
+            kept.unfinished[label] = {
                 "step": step,
                 "model": model.state_dict(),
                 "optimizer": optimizer.state_dict(),
@@ -207,22 +236,41 @@ def train(
 
 
 def _pick_up(
-    kept: Checkpoint, label: str, model: TinyModel, optimizer: torch.optim.Optimizer
+    kept: Checkpoint,
+    label: str,
+    model: TinyModel,
+    optimizer: torch.optim.Optimizer,
+    steps: int,
 ) -> tuple[int, list[Point], list[float], float]:
     """Where the run stands: steps done, curve so far, losses since its last point, seconds."""
-    state = kept.state_of(label)
+    state = kept.unfinished.get(label)
     if state is None:
         return 0, [], [], 0.0
     try:
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        points = [Point(**point) for point in state["points"]]
-        return state["step"], points, list(state["losses"]), state["seconds"]
-    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        _load(optimizer, state["optimizer"]["state"])
+        points = [_of_plain(Point, point) for point in state["points"]]
+        step, losses, seconds = state["step"], [float(x) for x in state["losses"]], state["seconds"]
+        if type(step) is not int or not 0 <= step <= steps or len(losses) > step:
+            raise ValueError("step")
+        return step, points, losses, float(seconds)
+    except (RuntimeError, LookupError, ValueError, TypeError, AttributeError) as error:
         raise UsageError(
             f"--resume {kept.path}: the state of {label} does not fit this model "
             f"({type(error).__name__}); start a new file"
         ) from None
+
+
+def _load(optimizer: torch.optim.Optimizer, moments: dict[int, dict[str, Tensor]]) -> None:
+    """AdamW's moments of every weight; rates and the like stay those of this run."""
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    for weight in groups[0]["params"]:
+        held = optimizer.param_groups[0]["params"][weight]
+        for name in ("exp_avg", "exp_avg_sq"):
+            if optimizer.state[held][name].shape != held.shape:
+                raise ValueError(name)
+        optimizer.state[held]["step"].item()
 
 
 def _loss(logits_BSV: Tensor, labels_BS: Tensor, reduction: str = "mean") -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
+from textwrap import wrap
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -119,28 +120,46 @@ def _draw(axes: Any, panel: Panel) -> None:
 
 _CELL = 16
 _LEFT, _TOP, _GAP = 110, 110, 28
+_SLANT = 44
+"""Room to the right of a map, over which the slanted name of its last column reaches."""
+_PLAIN, _LARGE = 11, 14
+_EM = 0.62
+"""Width of a letter over the font's size: sans-serif fonts have 0.5 to 0.6 on average."""
 
 
 def maps_svg(maps: Sequence[Map], *, title: str, caption: str = "", across: int = 2) -> str:
     """Heat maps in a grid: white is 0, dark blue 1; hovering over a cell tells its numbers."""
-    wide = _LEFT + _CELL * max(len(m.columns) for m in maps) + _GAP
+    grid = _LEFT + _CELL * max(len(m.columns) for m in maps) + _SLANT
+    wide = max(grid, 12 + round(_PLAIN * _EM * max(len(m.title) for m in maps)) + _GAP)
     high = _TOP + _CELL * max(len(m.rows) for m in maps) + _GAP
     across = min(across, len(maps))
     down = -(-len(maps) // across)
-    width, height = max(wide * across, 480), 40 + high * down + (24 if caption else 0)
+    width = max(wide * across, 480)
+    heading, notes = _lines(title, width, _LARGE), _lines(caption, width, _PLAIN)
+    top = 22 + 18 * len(heading)
+    bottom = top + high * down
+    height = bottom + (10 + 14 * len(notes) if notes else 0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="{_PLAIN}">',
         f"<title>{_text(title)}</title>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',
-        f'<text x="12" y="24" font-size="14">{_text(title)}</text>',
+        *(
+            f'<text x="12" y="{24 + 18 * i}" font-size="{_LARGE}">{_text(line)}</text>'
+            for i, line in enumerate(heading)
+        ),
     ]
     for place, one in enumerate(maps):
-        x, y = wide * (place % across), 40 + high * (place // across)
+        x, y = wide * (place % across), top + high * (place // across)
         parts += _one_map(one, x, y)
-    if caption:
-        parts.append(f'<text x="12" y="{height - 10}" fill="#555555">{_text(caption)}</text>')
+    for i, line in enumerate(notes):
+        parts.append(f'<text x="12" y="{bottom + 14 * i}" fill="#555555">{_text(line)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _lines(text: str, width: int, size: int) -> list[str]:
+    """The text in lines that fit ``width`` in a font of that size."""
+    return wrap(text, int((width - 24) / (size * _EM)))
 
 
 def _one_map(one: Map, x: int, y: int) -> list[str]:

@@ -17,21 +17,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from configurator.attention.gqa import GroupedQueryAttention
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.probe.hook import recipe_for
-from configurator.probe.model import TinyModel, build
-from configurator.probe.task import task
+from configurator.probe.model import MOST_SEED, TinyModel, build
+from configurator.probe.task import Task, task
 from configurator.probe.train import Progress, train
 from configurator.study.words import pieces
 
-__all__ = ["CAUTION", "HeadMap", "Maps", "maps", "measures"]
+__all__ = ["CAUTION", "MOST_HEADS", "HeadMap", "Maps", "maps", "measures"]
 
 CAUTION = (
     "A map shows where a head looks on this text, not what it is for: a head need not have one "
     "job that a person can name, most do several things at once, and random weights show "
     "structure too."
 )
+MOST_HEADS = 128
 _D_HEAD = 16
 _TRAIN_STEPS = 500
 
@@ -112,9 +113,13 @@ def maps(
     """
     if n_heads < 1 or (n_kv_heads is not None and (n_kv_heads < 1 or n_heads % n_kv_heads)):
         raise UsageError(
-            f"n_heads {n_heads} with n_kv_heads {n_kv_heads}: heads must be at least 1 and "
-            "n_kv_heads a divisor of n_heads"
+            f"n_heads {show(n_heads)} with n_kv_heads {show(n_kv_heads)}: heads must be "
+            "at least 1 and n_kv_heads a divisor of n_heads"
         )
+    if n_heads > MOST_HEADS:
+        raise UsageError(f"n_heads is {show(n_heads)}; more than {MOST_HEADS} maps cannot be read")
+    if not 0 <= seed <= MOST_SEED:
+        raise UsageError(f"seed is {show(seed)}; it must be from 0 to {MOST_SEED}")
     attention = GroupedQuery(
         d_model=n_heads * _D_HEAD, n_heads=n_heads, n_kv_heads=n_kv_heads or n_heads, d_head=_D_HEAD
     )
@@ -227,12 +232,7 @@ def _trained(
 ) -> tuple[list[NDArray[np.float64]], str]:
     """Two layers trained on a task, then read over the sentence; one array a layer."""
     chosen = task(task_name)
-    known = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    if len(known) > chosen.vocab_size or len(words) > chosen.length:
-        raise UsageError(
-            f"the text has {len(words)} pieces, {len(known)} of them different; a model trained on "
-            f"{task_name} knows {chosen.vocab_size} tokens and rows of {chosen.length}"
-        )
+    tokens = _tokens(chosen, words)
     model = build(attention, layers=2, vocab_size=chosen.vocab_size, seed=seed)
     done = train(
         model,
@@ -245,11 +245,29 @@ def _trained(
     )
     said = (
         f"two layers trained on {task_name}: {done.accuracy:.1%} after {done.steps} steps, "
-        f"seed {seed}"
+        f"seed {seed}" + (f"; {chosen.reads}" if chosen.reads else "")
     )
-    # Words take the last tokens of the alphabet: the tasks use token 0 as a blank.
-    tokens = [chosen.vocab_size - 1 - known[word] for word in words]
     return _layers(model, torch.tensor([tokens])), said
+
+
+def _tokens(task: Task, words: Sequence[str]) -> list[int]:
+    """A token for each word, equal for equal words.
+
+    Where the task has several kinds of tokens, such as keys and values, the place at which a word
+    first stands decides of which kind it is, as in a row of the task.
+    """
+    pools = task.pools or (range(task.vocab_size),)
+    left = [iter(pool) for pool in pools]
+    known: dict[str, int] = {}
+    for place, word in enumerate(words):
+        if word not in known:
+            known[word] = next(left[place % len(pools)], -1)
+    if len(words) > task.length or -1 in known.values():
+        raise UsageError(
+            f"the text has {len(words)} pieces, {len(known)} of them different; a model trained on "
+            f"{task.name} knows {sum(map(len, pools))} tokens and rows of {task.length}"
+        )
+    return [known[word] for word in words]
 
 
 def _layers(model: TinyModel, tokens_BS: Tensor) -> list[NDArray[np.float64]]:

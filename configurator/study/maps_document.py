@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import accumulate
+from textwrap import wrap
 
 from configurator.render.curves import Map, maps_svg
 from configurator.render.document import Document, Section, Table
@@ -14,8 +16,9 @@ __all__ = ["document", "drawn", "picture"]
 _SHADES = " ░▒▓█"
 _ABOVE = (0.04, 0.16, 0.36, 0.64)
 """Weights from which each darker shade is used: even steps of the square root, as in the SVG."""
-_MOST_SHOWN = 48
-_WIDE = 40
+_MOST_SHOWN = 16
+_WIDE, _NARROW = 28, 56
+"""Columns of a map that fit 80 letters: with two for a cell, and with one."""
 
 
 def document(found: Maps) -> Document:
@@ -48,20 +51,33 @@ def document(found: Maps) -> Document:
 def drawn(head: HeadMap, rows: Sequence[str], columns: Sequence[str]) -> str:
     """One map as lines of text: a number, a cell for each key, then the word.
 
-    Words come last and are isolated, so that those written from right to left cannot reorder the
-    cells.
+    A map too wide for 80 letters is drawn in parts, side by side in the picture and one below the
+    other here; of the later parts, rows without weight are left out. Words come last and are
+    isolated, so that those written from right to left cannot reorder the cells.
     """
-    wide = len(columns) <= _WIDE
-    lines = [f"layer {head.layer}, head {head.head}"]
-    ruler = "".join(f"{i + 1:<10}" for i in range(0, len(columns), 5 if wide else 10))
-    lines.append(" " * 4 + ruler.rstrip())
-    for place, (word, weights) in enumerate(zip(rows, head.weights, strict=True)):
+    parts = [
+        _part(head, rows, range(start, min(start + _NARROW, len(columns))), len(columns))
+        for start in range(0, len(columns), _NARROW)
+    ]
+    if tuple(columns) != tuple(rows):
+        keys = "keys: " + ", ".join(f"{i + 1} {_isolated(w)}" for i, w in enumerate(columns))
+        parts.append("\n".join(f"    {line}" for line in wrap(keys, 74, break_on_hyphens=False)))
+    return "\n".join(parts)
+
+
+def _part(head: HeadMap, rows: Sequence[str], columns: range, n_columns: int) -> str:
+    title = f"layer {head.layer}, head {head.head}"
+    if len(columns) < n_columns:
+        title += f", keys {columns[0] + 1} to {columns[-1] + 1} of {n_columns}"
+    wide = n_columns <= _WIDE
+    ruler = "".join(f"{i + 1:<10}" for i in columns[:: 5 if wide else 10])
+    lines = [title, " " * 4 + ruler.rstrip()]
+    for place, (word, row) in enumerate(zip(rows, head.weights, strict=True)):
+        weights = row[columns[0] : columns[-1] + 1]
+        if columns[0] and not any(weights):
+            continue
         cells = "".join(_SHADES[sum(w >= edge for edge in _ABOVE)] * (1 + wide) for w in weights)
         lines.append(f"{place + 1:>3} {cells}| {_isolated(word)}")
-    if tuple(columns) != tuple(rows):
-        lines.append(
-            "    keys: " + ", ".join(f"{i + 1} {_isolated(w)}" for i, w in enumerate(columns))
-        )
     return "\n".join(lines)
 
 
@@ -113,6 +129,13 @@ def _share(value: float | None) -> str:
 
 def _isolated(word: str) -> str:
     """The word, set apart for the bidirectional algorithm where it has letters that need it."""
-    plain = word.replace("`", "'")[:_MOST_SHOWN]
+    plain = _cut(word.replace("`", "'"))
     backwards = any(unicodedata.bidirectional(c) in ("R", "AL") for c in plain)
     return f"\u2068{plain}\u2069" if backwards else plain
+
+
+def _cut(word: str) -> str:
+    """The word, or its start where it is wider than 16 letters; East Asian ones count twice."""
+    widths = (1 + (unicodedata.east_asian_width(c) in "WF") for c in word)
+    fitting = sum(width <= _MOST_SHOWN for width in accumulate(widths))
+    return word if fitting == len(word) else f"{word[: fitting - 1]}…"
