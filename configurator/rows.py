@@ -28,7 +28,9 @@ __all__ = ["Joined", "RowFile", "Run", "Shard", "join", "key_of", "lines", "pars
 
 Row = dict[str, Any]
 _T = TypeVar("_T")
-_FIELDS = {"key", "index", "of", "run", "function", "version", "status", "row"}
+_TEXTS = ("key", "run", "function", "version", "status")
+_FIELDS = {*_TEXTS, "index", "of", "row"}
+_MOST_ITEMS = 10**7
 
 
 def canonical(value: Any) -> str:
@@ -138,8 +140,8 @@ def read_rows(path: Path) -> tuple[list[Row], int]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError:
+            row = json.loads(line, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
             row = None
         if not _is_row(row):
             raise UsageError(
@@ -150,11 +152,21 @@ def read_rows(path: Path) -> tuple[list[Row], int]:
     return rows, whole
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _is_row(row: Any) -> bool:
     if not isinstance(row, dict) or not row.keys() >= _FIELDS:
         return False
+    if not all(isinstance(row[name], str) for name in _TEXTS):
+        return False
+    try:
+        parse_shard(row.get("shard"))
+    except (UsageError, TypeError):
+        return False
     index, of = row["index"], row["of"]
-    return isinstance(index, int) and isinstance(of, int) and 0 <= index < of
+    return type(index) is int and type(of) is int and 0 <= index < of <= _MOST_ITEMS
 
 
 def latest(rows: Iterable[Row]) -> dict[str, Row]:

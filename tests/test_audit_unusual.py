@@ -211,6 +211,21 @@ def test_a_null_width_that_the_class_has_another_for_is_said() -> None:
     assert not _says(audit({**LLAMA, "head_dim": None}), "is null")
 
 
+def test_a_null_feed_forward_is_unknown_where_the_class_wants_a_number() -> None:
+    answer = audit({**LLAMA, "intermediate_size": None})
+    assert answer.params_total is None
+    assert _says(answer, "does not state intermediate_size")
+    gpt2 = {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "vocab_size": 50257}
+    assert audit({**gpt2, "n_inner": None}).params_total == audit(gpt2).params_total
+
+
+def test_linear_value_heads_that_key_heads_do_not_divide_are_refused() -> None:
+    keys = {"model_type": "qwen3_next", "hidden_size": 2048, "linear_num_key_heads": 16}
+    with pytest.raises(UsageError, match="linear_num_value_heads 24 is not a multiple"):
+        audit({**keys, "linear_num_value_heads": 24})
+    assert audit({**keys, "linear_num_value_heads": 32}).projection == "GQA"
+
+
 # ---- a source that is attended to
 
 

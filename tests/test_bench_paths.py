@@ -82,6 +82,34 @@ def test_widths_that_no_fused_cuda_kernel_takes():
     assert sdpa_path("cuda", "bfloat16", 8, 8, 516, 516, 1, 512).kind == "math"
 
 
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "width", "queries", "path"),
+    [
+        (32, 8, 256, 1, "fused"),
+        (32, 8, 80, 512, "fused"),  # prefill has 32, 72 and 80 too
+        (32, 8, 80, 8, "math, K and V copied to every head"),
+        (32, 8, 192, 512, "math, K and V copied to every head"),
+        (32, 32, 192, 512, "math (no fused kernel takes these widths)"),
+    ],
+)
+def test_mps_by_width(heads, kv_heads, width, queries, path):
+    found = sdpa_path(
+        "mps", "float16", heads, kv_heads, width, width, queries, 512, torch_version="2.13"
+    )
+    assert str(found) == path
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(32, 0), (32, -8), (0, 0)])
+def test_head_counts_that_cannot_be_are_refused(heads, kv_heads):
+    assert sdpa_path("cpu", "float32", heads, kv_heads, 64, 64, 1, 16).kind == "refused"
+
+
+def test_our_names_of_types_are_known_too():
+    for ours, torchs in (("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32")):
+        shape = (32, 8, 128, 128, 1, 1024)
+        assert sdpa_path("cuda", ours, *shape) == sdpa_path("cuda", torchs, *shape)
+
+
 def test_unknown_devices_are_named():
     with pytest.raises(ValueError, match="device 'tpu' is not"):
         sdpa_path("tpu", "bfloat16", 8, 8, 64, 64, 1, 1)

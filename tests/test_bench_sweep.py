@@ -363,6 +363,33 @@ def test_heads_that_cannot_be_grouped_are_refused(capsys):
     assert "n-heads 8 is not a multiple of n-kv-heads 3" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (("--formulations", "folded,nope"), 2, "unknown formulation 'nope'; use folded, products"),
+        (("--formulations", "absorbed"), 2, "unknown formulation 'absorbed'"),
+        (("--formulations", "folded", "--phase", "prefill"), 2, "unknown formulation 'folded'"),
+        (("--device", "tpu"), 2, "unknown device 'tpu'"),
+        (("--device", "cuda:99"), 3, "--device cuda:99: this machine has "),
+    ],
+)
+def test_a_form_or_device_that_is_not_there_is_named(capsys, more, code, said):
+    assert main(["bench", *ARGS, "--only", *more]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_calibrate_names_a_device_that_is_not_there(capsys):
+    assert main(["calibrate", "--device", "tpu"]) == 2
+    assert "unknown device 'tpu'" in capsys.readouterr().err
+
+
+def test_the_command_repeats_what_was_asked(capsys):
+    _, said = bench(capsys, "--only", "--phase", "decode", "--formulations", "folded",
+                    "--budget", "9s", "--format", "json")  # fmt: skip
+    command = json.loads(said.out)["command"]
+    assert command.endswith("--phase decode --formulations folded --device cpu --only --budget 9s")
+
+
 def test_a_question_without_a_geometry_is_refused(capsys):
     assert main(["bench", "--context", "1k"]) == 2
     assert "no geometry" in capsys.readouterr().err
@@ -373,5 +400,5 @@ def test_bench_of_a_budget_measures_the_recommendation(capsys, monkeypatch, fake
                  "--device", "cpu"])  # fmt: skip
     found = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert found["command"].endswith("--params 350000000")
+    assert found["command"].endswith("--params 350000000 --device cpu")
     assert len({r["case"] for r in found["rows"]}) > 2

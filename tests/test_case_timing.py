@@ -70,6 +70,29 @@ def test_a_series_of_warm_up_alone_is_refused():
         judge([1.0, 1.0, 1.0])
 
 
+BAD = [float("nan"), float("inf"), -1e-3]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_sample_that_is_no_time_is_left_out_and_said(bad):
+    found = judge([1e-3, bad, 2e-3, 2e-3, 3e-3], warmup=0, bytes_read=1000)
+    assert (found.median_s, found.best_s, found.samples) == (2e-3, 1e-3, 4)
+    assert found.flags[0] == "1 of 5 samples are no time: left out"
+    with pytest.raises(ValueError, match="leave nothing"):
+        judge([bad, bad], warmup=0)
+
+
+def test_times_shorter_than_the_clock_can_tell_give_no_rate():
+    found = judge([0.0] * 4, warmup=0, bytes_read=1000, flops=1000)
+    assert (found.bytes_per_s, found.flops_per_s) == (None, None)
+    assert found.flags == ("samples of 0 s: shorter than the clock can tell",)
+
+
+def test_two_speeds_are_said_and_one_outlier_is_not():
+    assert "two speeds" in judge([1e-3, 2e-3] * 5, warmup=0).flags[0]
+    assert judge([1e-3] * 9 + [1.0], warmup=0).ok
+
+
 class Simulated:
     """A device whose calls take what a script says, on a clock of its own."""
 
@@ -130,6 +153,7 @@ def test_a_slow_call_ends_soon_after_its_limit():
     found = take(lambda i: None, device.timer(), limit_s=1.0)
     assert len(device.calls) == 3  # first, one to warm up, one sample
     assert found.trusted() == [5.0]
+    assert "too few samples" in found.flags()[-1]
 
 
 def test_unsteady_series_are_flagged():

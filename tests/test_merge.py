@@ -78,6 +78,12 @@ def test_rows_of_two_runs_are_not_mixed(tmp_path: Path, capsys: pytest.CaptureFi
     assert "holds rows of version 9" in capsys.readouterr().err
 
 
+def _row(**damaged: object) -> str:
+    whole = {"key": "a", "index": 0, "of": 2, "run": "r", "function": "f", "version": "1",
+             "status": "ok", "row": 1, "shard": "1/2"}  # fmt: skip
+    return json.dumps(whole | damaged) + "\n"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -85,7 +91,15 @@ def test_rows_of_two_runs_are_not_mixed(tmp_path: Path, capsys: pytest.CaptureFi
         ("", "did the run finish any item?"),
         ("nonsense\n", "line 1 is not a row of a run"),
         ('{"key": 1}\n', "line 1 is not a row of a run"),
+        (_row(key=[1]), "line 1 is not a row of a run"),
+        (_row(index=True), "line 1 is not a row of a run"),
+        (_row(of=10**15), "line 1 is not a row of a run"),
+        (_row(shard=7), "line 1 is not a row of a run"),
+        (_row(shard="1/0"), "line 1 is not a row of a run"),
+        (_row(row=float("nan")), "line 1 is not a row of a run"),
+        ("[" * 100_000 + "\n", "line 1 is not a row of a run"),
     ],
+    ids=range(11),
 )
 def test_files_that_are_not_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, said: str

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from configurator.bench.formulations import formulations as decode_forms
 from configurator.bench.points import Point, attention_to
+from configurator.bench.prefill import PREFILL
 from configurator.core.case import Case
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, unknown
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
 
 __all__ = ["alternatives", "points_of"]
 
@@ -51,8 +54,8 @@ def points_of(
     measured at 4,096: its time grows with the square, and so is known. Compiled formulations
     are timed at the case's own context only.
 
-    Raises ``UsageError`` for a phase that is not known, and for query heads that are not a
-    multiple of the KV heads: no kernel computes those.
+    Raises ``UsageError`` for a phase or a formulation that is not known, and for query heads that
+    are not a multiple of the KV heads: no kernel computes those.
     """
     work = case.workload
     for shape in shapes:
@@ -61,6 +64,11 @@ def points_of(
                 f"n-heads {shape.n_heads} is not a multiple of n-kv-heads {shape.n_kv_heads}; "
                 "every KV head serves the same number of query heads, so change one of them"
             )
+    phases = tuple(phases)
+    for phase in phases:
+        if phase not in ("decode", "prefill"):
+            raise UsageError(f"phase {phase!r} is not known; write decode, prefill or both")
+    _check_names(formulations, shapes, phases)
     context, batch = int(work.context), int(work.batch)
     contexts = [context]
     if trend:
@@ -68,8 +76,6 @@ def points_of(
     windows = sorted({int(g.scope.size) for g in case.shape.groups if g.scope.kind == "window"})
     found: list[Point] = []
     for phase in phases:
-        if phase not in ("decode", "prefill"):
-            raise UsageError(f"phase {phase!r} is not known; write decode, prefill or both")
         sizes = contexts
         if phase == "prefill":
             sizes = sorted({min(c, _MOST_PROMPT) for c in contexts}, reverse=True)
@@ -86,3 +92,15 @@ def points_of(
                     if compiled and not formulations:
                         found.append(Point(**common, compiled=True))
     return found
+
+
+def _check_names(names: Sequence[str], shapes: Sequence[Attention], phases: Sequence[str]) -> None:
+    """Refuse a formulation that none of these geometries has in these phases."""
+    forms = PREFILL if "prefill" in phases else ()
+    if "decode" in phases:
+        for latent in sorted({isinstance(shape, Latent) for shape in shapes}):
+            forms = (*decode_forms(latent), *forms)
+    known = tuple(dict.fromkeys(form.name for form in forms))
+    for name in names:
+        if name not in known:
+            raise unknown("formulation", name, known, f"use {', '.join(known)}")

@@ -9,6 +9,7 @@ the processor to somebody else is known and left out.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ _STEADY = 0.1  # two halves of the warm-up whose medians differ by less are stea
 _SLICE_S = 2e-3  # what an interruption costs, about: a slice of the scheduler's time
 _LOST = 0.1  # share of a sample that interruptions may have cost
 _TRUSTED = 5  # undisturbed samples that make the disturbed ones dispensable
+_APART = 0.5  # share of the median by which the quartiles of one speed may lie apart
+_FEW = 3  # samples below which a median is no more than one of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,9 @@ def judge(
 ) -> Judgement:
     """The median after ``warmup`` samples, and what speaks against it.
 
+    A sample that is no time (negative, NaN, infinite) is left out and said; a rate is given only
+    where the median is above zero.
+
     Args:
         samples_s: seconds of every call in order, the first ones included.
         warmup: samples at the start that compile, load and fill caches.
@@ -72,20 +78,28 @@ def judge(
         working_set_bytes: bytes that the calls rotate through; ``bytes_read`` where not given.
 
     Raises:
-        ValueError: no sample is left after the warm-up.
+        ValueError: no sample that is a time is left after the warm-up.
     """
-    kept = sorted(samples_s[warmup:])
+    taken = samples_s[warmup:]
+    kept = sorted(s for s in taken if math.isfinite(s) and s >= 0)
     if not kept:
         raise ValueError(f"{len(samples_s)} samples leave nothing after a warm-up of {warmup}")
     median = statistics.median(kept)
+    spread = _quartile(kept, 0.75) - _quartile(kept, 0.25)
     flags = []
-    rate = bytes_read / median if bytes_read else None
+    if len(kept) < len(taken):
+        flags.append(f"{len(taken) - len(kept)} of {len(taken)} samples are no time: left out")
+    if not kept[0]:
+        flags.append("samples of 0 s: shorter than the clock can tell")
+    if spread > _APART * median > 0:
+        flags.append("samples lie far apart: two speeds, or a disturbed machine")
+    rate = bytes_read / median if bytes_read and median else None
     if rate and limit_bytes_per_s and rate > limit_bytes_per_s:
         flags.append(
             f"implied rate {_engineering(rate)} B/s is above the device limit: "
             "timing not synchronised, or data not read"
         )
-    speed = flops / median if flops else None
+    speed = flops / median if flops and median else None
     if speed and limit_flops_per_s and speed > limit_flops_per_s:
         flags.append(
             f"implied {_engineering(speed)} FLOP/s are above the device limit: "
@@ -96,7 +110,7 @@ def judge(
         flags.append("working set smaller than the last-level cache: not a memory-bandwidth figure")
     return Judgement(
         median_s=median,
-        spread_s=_quartile(kept, 0.75) - _quartile(kept, 0.25),
+        spread_s=spread,
         best_s=kept[0],
         samples=len(kept),
         bytes_per_s=rate,
@@ -145,6 +159,8 @@ class Samples:
         said = []
         if not self.steady:
             said.append("did not become steady within the time allowed")
+        if len(self.trusted()) < _FEW:
+            said.append("too few samples for a median: a call takes too long for the time allowed")
         if not self.calm:
             said.append(
                 f"{BUSY}: {sum(self.disturbed)} of {len(self.disturbed)} samples were interrupted"

@@ -16,11 +16,15 @@ from typing import Any
 
 import torch
 
+from configurator.attention.cache import torch_dtype
+
 __all__ = ["Path", "observed_path", "sdpa_path"]
 
 _GIB = 1 << 30
 _CUDA = re.compile(r"cuda(?: sm[_ ]?(\d+)\+?)?")
 _FLASH_WIDTH = 256
+_MPS_DECODE, _MPS_PREFILL = (64, 96, 128, 256), (32, 64, 72, 80, 96, 128, 256)
+_MPS_QUERIES = 8  # the most that its decode kernel takes
 _KERNELS = (
     ("_scaled_dot_product_flash_attention", "fused (flash)"),
     ("_scaled_dot_product_efficient_attention", "fused (efficient)"),
@@ -74,7 +78,7 @@ def sdpa_path(
     Args:
         device: ``cpu``, ``cuda sm80`` (compute capability; ``cuda`` alone means 8.0 or later),
             ``mps`` or ``rocm``.
-        dtype: torch's name of the element type, such as ``bfloat16``.
+        dtype: torch's name of the element type, such as ``bfloat16``, or ours (``bf16``).
         n_heads: query heads.
         n_kv_heads: heads of K and V.
         d_k: width of a query or key head.
@@ -87,15 +91,18 @@ def sdpa_path(
         The path, why it is not the fused one, and what to do instead. On the CPU a fused call
         with grouped heads reads K and V once per query head, which the advice says.
     """
-    if n_heads % n_kv_heads:
+    if min(n_heads, n_kv_heads) < 1 or n_heads % n_kv_heads:
         return Path("refused", f"{n_heads} heads are not a multiple of {n_kv_heads}")
     grouped = n_heads != n_kv_heads
     scores = 4 * n_heads * q_len * kv_len
     name = device.strip().lower()
+    known = torch_dtype(dtype)
+    dtype = dtype if known is None else str(known).removeprefix("torch.")
     if name == "cpu":
         return _cpu(dtype, grouped, d_k == d_v, q_len)
     if name == "mps":
-        return _mps(torch_version or torch.__version__, grouped, d_k == d_v)
+        version = torch_version or torch.__version__
+        return _mps(version, grouped, d_k, d_v, q_len, scores > _GIB)
     match = _CUDA.fullmatch(name)
     if match is None and name != "rocm":
         raise ValueError(f"device {device!r} is not cpu, cuda, cuda smNN, rocm or mps")
@@ -113,14 +120,19 @@ def _cpu(dtype: str, grouped: bool, equal: bool, q_len: int) -> Path:
     return Path("math", why)
 
 
-def _mps(version: str, grouped: bool, equal: bool) -> Path:
+def _mps(version: str, grouped: bool, d_k: int, d_v: int, q_len: int, large: bool) -> Path:
     """Reported, not run here: crash up to 2.6, a silent copy in 2.7 to 2.11, native from 2.12."""
     numbers = [int(part) for part in re.findall(r"\d+", version)[:2]]
     if grouped and numbers < [2, 7]:
         return Path("refused", "grouped heads crash on MPS before torch 2.7")
     if grouped and numbers < [2, 12]:
         return Path("math", "K and V copied to every head")
-    return Path("fused") if equal else Path("math", "K and V widths differ")
+    if d_k != d_v:
+        return Path("math", "K and V widths differ", quadratic=large)
+    if d_k in (_MPS_DECODE if q_len <= _MPS_QUERIES else _MPS_PREFILL):
+        return Path("fused")
+    why = "K and V copied to every head" if grouped else "no fused kernel takes these widths"
+    return Path("math", why, quadratic=large)
 
 
 def _cuda(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["bench", "progress_bar"]
 
 _PANEL = "Benchmark"
+_PHASES = "decode,prefill"
 Phase = Annotated[
     str,
     typer.Option(
@@ -67,7 +69,7 @@ Only = Annotated[
 @takes(GEOMETRY, SHAPE, QUESTION, TARGET, LONG_RUN)
 def bench(
     given: Given,
-    phase: Phase = "decode,prefill",
+    phase: Phase = _PHASES,
     formulations: Formulations = None,
     device: Device = None,
     compiled: Compiled = False,
@@ -91,14 +93,19 @@ def bench(
     from configurator.bench.words import bench_document
     from configurator.cli.output import deliver, form, write_whole
     from configurator.core.units import parse_seconds
+    from configurator.probe.device import pick_device
     from configurator.render.json import plain
     from configurator.render.markdown import to_markdown
 
     chosen = form(format, output)
     how = {key: given.pop(key, None) for key in ("on", "shard", "budget", "resume")}
     budget = parse_seconds(how["budget"] or "60s")
+    where = default_device() if device is None else pick_device(device)
     case, shapes, command, asked = _asked(given)
-    where = device or default_device()
+    command += _own_options(
+        phase=phase, formulations=formulations, device=device, compile=compiled, only=only,
+        budget=how["budget"],
+    )  # fmt: skip
     there = _node_with(case, how["on"])
     whole = check_cache(case, where)
     points = points_of(
@@ -157,6 +164,16 @@ def _asked(given: Given) -> tuple[Case, list[Attention], str, str]:
     work = case.workload
     asked = f"context {work.context:,}, batch {work.batch}, cache {work.kv.name}"
     return case, shapes, command("bench", request), asked
+
+
+def _own_options(*, phase: str, **options: str | bool | None) -> str:
+    """What a command must hold besides the question, so that it repeats this benchmark."""
+    given = {"phase": None if phase == _PHASES else phase, **options}
+    words: list[str] = []
+    for name, value in given.items():
+        if value:
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def _as_geometry(request: Any, found: Any) -> Any:

@@ -40,12 +40,13 @@ def calibrate(
     from configurator.cli.output import deliver, form
     from configurator.core.units import parse_seconds
     from configurator.host import save_profile
+    from configurator.probe.device import pick_device
 
     chosen = form(format, output)
     seconds = parse_seconds(budget or "100s")
     with progress_bar() as told:
         found = measure(
-            device or default_device(),
+            default_device() if device is None else pick_device(device),
             budget_s=seconds,
             progress=lambda done, total, case: told(case, done, total),
         )

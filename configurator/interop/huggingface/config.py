@@ -106,6 +106,11 @@ class Config:
         keys = [k for k in SPELLINGS.get(name, (name,)) if k in self.values]
         return bool(keys) and all(self.values[k] is None for k in keys)
 
+    def overrides_default(self, name: str) -> bool:
+        """Whether the file gives as null what the class has a value for."""
+        spellings = SPELLINGS.get(name, (name,))
+        return self.is_null(name) and any(self.defaults.get(k) is not None for k in spellings)
+
     def find(self, name: str) -> Found | None:
         """``name`` in the file, else in the class defaults; ``None`` where null or unknown."""
         spellings = SPELLINGS.get(name, (name,))

@@ -27,12 +27,13 @@ def dense(
 ) -> FeedForward | None:
     """A dense feed-forward; four times the model's width where the file and class are silent.
 
-    ``None`` where the family is not known either: its width is then unknown.
+    ``None`` where the family is not known either, or where the file says null to a class that
+    wants a number: its width is then unknown.
     """
     d_model = config.count("hidden_size")
     key = family.mixture.dense_width if family.mixture else "intermediate_size"
     d_ff = width or config.entry(key, layer)
-    if d_ff is None and not family.known:
+    if d_ff is None and (not family.known or config.overrides_default(key)):
         config.notes.unknown.append(config.named(key))
         return None
     if d_ff is None:

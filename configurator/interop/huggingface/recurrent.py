@@ -105,6 +105,12 @@ def gated_delta_net(config: Config) -> State:
     heads_k, heads_v = config.maybe("linear_num_key_heads"), config.maybe("linear_num_value_heads")
     heads_k = heads_k or config.count("num_attention_heads")
     heads_v = heads_v or config.count("num_attention_heads")
+    if heads_v % heads_k:
+        raise UsageError(
+            f"{config.key('linear_num_value_heads')} {heads_v} is not a multiple of "
+            f"{config.key('linear_num_key_heads')} {heads_k}; every key head serves the same "
+            "number of value heads"
+        )
     width_k = config.maybe("linear_key_head_dim") or int(0.75 * d / heads_k)
     width_v = config.maybe("linear_value_head_dim") or 2 * width_k
     kernel = config.count("linear_conv_kernel_dim", 4)
