@@ -366,7 +366,7 @@ def test_heads_that_cannot_be_grouped_are_refused(capsys):
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        (("--formulations", "folded,nope"), 2, "unknown formulation 'nope'; use folded, products"),
+        (("--formulations", "folded,nope"), 2, "unknown formulation 'nope'"),
         (("--formulations", "absorbed"), 2, "unknown formulation 'absorbed'"),
         (("--formulations", "folded", "--phase", "prefill"), 2, "unknown formulation 'folded'"),
         (("--device", "tpu"), 2, "unknown device 'tpu'"),
