@@ -80,6 +80,10 @@ def test_what_is_not_trained_is_a_warning(capsys: pytest.CaptureFixture[str]) ->
     assert "the window is not trained" in window
     assert "though the model asked for is an encoder" in arch
     assert rest.endswith(": --context, --target")
+    latent = ["--d-model", "32", "--n-heads", "2", "--kv-lora-rank", "8", "--n-kv-heads", "2"]
+    widths = ["--qk-nope-head-dim", "16", "--d-head", "8", "--v-head-dim", "16"]
+    assert main(["probe", *latent, *widths, "--steps", "1", "--seeds", "1"]) == 1
+    assert "alone is trained: --n-kv-heads, --d-head" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_folder_that_cannot_be_written_costs_the_checkpoint_only(

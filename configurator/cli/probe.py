@@ -121,9 +121,12 @@ def _source(given: dict[str, Any]) -> tuple[object, list[str]]:
     from configurator.probe.hook import not_trained
 
     said = not_trained(request.window, request.arch)
-    stray = [f"--{k.replace('_', '-')}" for k in given if k not in (*_TRAINED, *_SAID)]
+    used = {*_TRAINED, *_SAID}
+    if request.kv_lora_rank:  # a latent has no KV heads, and one name for the width is enough
+        used -= {"n_kv_heads", "d_head" if request.qk_nope_head_dim else ""}
+    stray = [f"--{name.replace('_', '-')}" for name in given if name not in used]
     if stray:
-        said.append(f"not used, since the geometry alone is trained: {', '.join(stray)}")
+        said.append(f"not used, since the attention alone is trained: {', '.join(stray)}")
     return attention_of(request), said
 
 

@@ -102,7 +102,7 @@ def _edges(result: ProbeResult) -> list[int]:
 def _axis(result: ProbeResult) -> str:
     edges = _edges(result)
     return (
-        f"Held-out accuracy, a bar for each eighth, from step {edges[0]:,} on the left to step "
+        f"Held-out accuracy in bars of eight heights, from step {edges[0]:,} to step "
         f"{edges[-1]:,}; then the step that first had {result.threshold:.0%}."
     )
 
