@@ -296,7 +296,7 @@ def test_the_error_of_a_mean_is_student_s() -> None:
 
 def test_the_command_given_runs_the_same_study_again(mla: Study, mqa: Study) -> None:
     assert Effort().command("heads") == "mha-configurator study heads"
-    assert mqa.command == "mha-configurator study mqa --steps 2 --seeds 0,1, --device cpu"
+    assert mqa.command == "mha-configurator study mqa --steps 2 --seeds 0,1 --device cpu"
     assert "--ranks 4,23,24" in mla.command
     assert "text.txt" in mla.command
     spaced = Effort(device="cuda").command("mla-rank", corpus=Path("a b.txt"))
@@ -403,13 +403,15 @@ def test_a_stopped_sweep_goes_on_and_ends_the_same(small: Study, tmp_path: Path)
     with pytest.raises(Stopped):
         study_mqa(replace(TINY, keep=path, stop=stop, watch=watch), n_heads=4, rows=2, count_at=16)
     done: list[str] = []
+    planned: list[int] = []
     resumed = study_mqa(
-        replace(TINY, resume=path, watch=lambda now: done.append(now.label)),
+        replace(TINY, resume=path, plan=planned.append, watch=lambda now: done.append(now.label)),
         n_heads=4,
         rows=2,
         count_at=16,
     )
     assert resumed.rows == small.rows
+    assert planned == [len(done)]  # finished steps are not announced again
     assert len(seen) + len(done) == 3 * 2 * 2  # arms x seeds x steps: nothing was done twice
     with pytest.raises(UsageError, match="was made with"):
         study_mqa(replace(TINY, resume=path, steps=9), n_heads=4, rows=2)

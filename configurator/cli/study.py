@@ -70,6 +70,7 @@ def study(
     to three quarters of an hour on one core; Ctrl-C keeps what is finished.
     """
     from configurator.cli._training import Training, need_torch, parse_seeds
+    from configurator.cli.output import deliver
 
     if which not in _NAMES:
         raise unknown("study", which, _NAMES, hint=f"known: {', '.join(_NAMES)}")
@@ -95,12 +96,11 @@ def study(
             plan=training.live.plan,
         )
         result = _run(which, effort, options)
+        training.live.close()
         if folder is not None:
             _write(result, folder)
-    if folder is None:
-        from configurator.cli.output import deliver
-
-        deliver(result.to_dict(), result.document, chosen, None)
+        else:
+            deliver(result.to_dict(), result.document, chosen, None)
     return 0
 
 
@@ -145,6 +145,8 @@ def _folder(output: str | None) -> Path | None:
     """The folder to write into; made where only its last part is missing."""
     if output is None:
         return None
+    from configurator.cli.output import check_writable
+
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"output {output!r} is a file; a study writes several, name a folder")
@@ -152,6 +154,7 @@ def _folder(output: str | None) -> Path | None:
         if not folder.parent.is_dir():
             raise UsageError(f"output {output!r}: {folder.parent} does not exist; make it first")
         folder.mkdir()
+    check_writable("--output", folder)
     return folder
 
 

@@ -61,7 +61,7 @@ class Effort:
         """
         asked = options | {
             "steps": self.steps,
-            "seeds": None if self.seeds == Effort().seeds else f"{_listed(self.seeds)},",
+            "seeds": None if self.seeds == Effort().seeds else self._seeds(),
             "device": None if self.device == "auto" else self.device,
         }
         words = ["mha-configurator", "study", study]
@@ -69,6 +69,10 @@ class Effort:
             if value is not None:
                 words += [f"--{name}", _listed(value) if isinstance(value, tuple) else str(value)]
         return shlex.join(words)
+
+    def _seeds(self) -> str:
+        """The seeds as the command line reads them; one number alone would be a count."""
+        return _listed(self.seeds) if len(self.seeds) > 1 else f"{self.seeds[0]},"
 
 
 def _listed(values: tuple[object, ...]) -> str:
@@ -92,7 +96,13 @@ class Sweep:
             else Checkpoint(effort.keep, settings)
         )
         if effort.plan is not None:
-            effort.plan(len(effort.seeds) * sum(arm.steps for arm in arms))
+            effort.plan(
+                sum(
+                    kept.steps_left(_label(arm, seed), arm.steps)
+                    for seed in effort.seeds
+                    for arm in arms
+                )
+            )
         # Seeds outermost: whoever stops early has every arm once, which can be compared.
         for seed in effort.seeds:
             for arm in arms:
@@ -100,7 +110,7 @@ class Sweep:
                 self.runs.setdefault(arm.name, []).append(done)
 
     def _one(self, arm: Arm, seed: int, effort: Effort, device: str, kept: Checkpoint) -> Run:
-        label = f"{arm.name}, seed {seed}"
+        label = _label(arm, seed)
         if label in kept.finished:
             return Run.from_dict(kept.finished[label])
         model = untrained(arm, seed, device)
@@ -118,6 +128,10 @@ class Sweep:
         )
         kept.finish(label, run.to_dict())
         return run
+
+
+def _label(arm: Arm, seed: int) -> str:
+    return f"{arm.name}, seed {seed}"
 
 
 def untrained(arm: Arm, seed: int = 0, device: str = "cpu") -> TinyModel:
