@@ -19,6 +19,7 @@ from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Option, Report, RuleReport
+from configurator.core.shapes import check_groups
 from configurator.question import Question, command, echo, workload_of
 from configurator.schema import GeometryRequest, Request
 from configurator.search import shape_of
@@ -174,6 +175,9 @@ def compare(request: GeometryRequest | Request) -> Compared:
     """MHA, GQA at each divisor, MQA and MLA side by side at one width and one budget.
 
     The feed-forward takes up what the attention frees, so that every row has the same parameters.
+
+    Raises ``UsageError`` for what :func:`check` or :func:`recommend` refuse, and for query heads
+    that are no multiple of the KV heads: the budget is that of the geometry given.
     """
     _expect(request, GeometryRequest, Request)
     if isinstance(request, Request):
@@ -184,6 +188,7 @@ def compare(request: GeometryRequest | Request) -> Compared:
         window, full_every = request.window or 0, request.full_every
     else:
         case, warnings = geometry_case(request)
+        check_groups(case.attention)
         frame, heads, width = _frame_of(case), case.attention.n_heads, recommendation(case).d_head
         workload, device, given = case.workload, case.device, case.attention
         window, full_every = request.window or 0, request.full_every

@@ -8,6 +8,7 @@ looked up in the catalog and a processor gets class priors that are marked as no
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -112,24 +113,36 @@ def load_profile(path: Path | None = None) -> Profile | None:
     """
     target = path or profile_path()
     try:
-        text = target.read_text(encoding="utf-8")
+        data = target.read_bytes()
     except OSError:
         return None
     try:
-        found = json.loads(text)
+        found = json.loads(data)
         if found["version"] != PROFILE_VERSION:
             return None
         profile = Profile(**found)
-        numbers = [profile.read_bytes_per_s, profile.copy_bytes_per_s]
-        for mapping in (profile.flops_per_s, profile.coefficients, profile.error):
-            numbers += mapping.values()
-        if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-            raise TypeError("a figure is not a number")
-    except (ValueError, KeyError, TypeError, AttributeError):
+        _check(profile)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError(
             f"{target} is not a profile of this machine; delete it and run calibrate"
         ) from None
     return profile
+
+
+def _check(profile: Profile) -> None:
+    """Raise ``TypeError`` or ``ValueError`` for a profile that no calibration writes."""
+    texts = (profile.fingerprint, profile.created, profile.device)
+    tables = (profile.flops_per_s, profile.coefficients, profile.error)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a name is not a text")
+    if not all(isinstance(table, dict) for table in (*tables, profile.environment)):
+        raise TypeError("a table is not one")
+    rates = [profile.read_bytes_per_s, profile.copy_bytes_per_s, *profile.flops_per_s.values()]
+    others = [*profile.coefficients.values(), *profile.error.values()]
+    if not all(type(n) in (int, float) and math.isfinite(n) for n in (*rates, *others)):
+        raise TypeError("a figure is not a number")
+    if min(rates) <= 0:
+        raise ValueError("a rate is not above zero")
 
 
 def match(name: str, memory_bytes: int = 0) -> Device | None:

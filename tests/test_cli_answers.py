@@ -129,6 +129,11 @@ def test_check_of_a_budget_judges_what_is_recommended(capsys: pytest.CaptureFixt
     assert judged["rules"] == advised["rules"]
 
 
+def test_compare_refuses_heads_that_cannot_be_grouped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--d-model", "4096", "--n-heads", "32", "--n-kv-heads", "5"]) == 2
+    assert "n-heads 32 is not a multiple of n-kv-heads 5" in capsys.readouterr().err
+
+
 def test_compare_has_a_row_for_each_divisor_and_mla(capsys: pytest.CaptureFixture[str]) -> None:
     rows = as_json(capsys, f"compare {LLAMA} --context 8k")["rows"]
     heads = [r["recommendation"]["n_kv_heads"] for r in rows]

@@ -156,6 +156,23 @@ def test_a_split_that_the_target_cannot_do_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("gemma-4-31b", "does not state every part of its layers; give the whole config.json"),
+        ({**LLAMA_2_7B, "vocab_size": None}, "does not state vocab_size"),
+        ({k: v for k, v in LLAMA_2_7B.items() if k not in ("model_type", "intermediate_size")},
+         "does not state intermediate_size"),
+        ({"model_type": "mamba2", "hidden_size": 1024}, "there is nothing to convert"),
+        ({"model_type": "deepseek_v4", "hidden_size": 4096}, "there is nothing to convert"),
+    ],
+    ids=("catalog", "vocabulary", "feed-forward", "no attention", "another kind"),
+)  # fmt: skip
+def test_what_cannot_be_priced_or_converted_is_said(source, says):
+    with pytest.raises(UsageError, match=says):
+        convert(source)
+
+
+@pytest.mark.parametrize(
     ("question", "says"),
     [
         ({"batch": 0}, "batch 0 must be"),

@@ -227,6 +227,34 @@ def test_figures_of_a_profile_are_numbers():
         load_profile()
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"read_bytes_per_s": 0.0},
+        {"copy_bytes_per_s": -1.0},
+        {"flops_per_s": {"fp32": float("nan")}},
+        {"error": {"decode": float("inf")}},
+        {"coefficients": []},
+        {"environment": "torch"},
+        {"fingerprint": None},
+    ],
+    ids=str,
+)
+def test_a_figure_that_cannot_be_is_no_profile(damage):
+    path = save_profile(profile(facts()))
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(UsageError, match="is not a profile"):
+        load_profile()
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"[" * 100_000])
+def test_bytes_that_are_no_text_are_no_profile(data):
+    path = save_profile(profile(facts()))
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match="is not a profile"):
+        load_profile()
+
+
 def test_a_profile_of_another_version_is_left_alone():
     save_profile(profile(facts(), version=0))
     assert load_profile() is None

@@ -14,6 +14,7 @@ from configurator.core.errors import UsageError, unknown
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
+from configurator.core.shapes import check_groups
 
 __all__ = ["alternatives", "points_of"]
 
@@ -59,11 +60,7 @@ def points_of(
     """
     work = case.workload
     for shape in shapes:
-        if isinstance(shape, GroupedQuery) and int(shape.n_heads) % int(shape.n_kv_heads):
-            raise UsageError(
-                f"n-heads {shape.n_heads} is not a multiple of n-kv-heads {shape.n_kv_heads}; "
-                "every KV head serves the same number of query heads, so change one of them"
-            )
+        check_groups(shape)
     phases = tuple(phases)
     for phase in phases:
         if phase not in ("decode", "prefill"):

@@ -14,6 +14,9 @@ from configurator.convert.steps import cautions, steps
 from configurator.convert.verdict import judged
 from configurator.core.case import Case, Device
 from configurator.core.dtypes import dtype
+from configurator.core.errors import UsageError
+from configurator.core.kinds.gqa import GroupedQuery
+from configurator.core.kinds.mla import Latent
 from configurator.core.report import Option
 from configurator.interop.audit import ask
 from configurator.interop.audit.answer import prepare
@@ -66,9 +69,22 @@ def convert(
 
     ``context`` is the model's longest up to 131,072 where not given; weights are taken as stored.
 
-    Raises ``UsageError`` for a source that cannot be read, or a split that is not possible.
+    Raises ``UsageError`` for a source that cannot be read, does not state all its weights or has
+    other attention, or a split that is not possible.
     """
     reading, stored = read_source(source)
+    name = "configuration" if isinstance(source, Mapping) else os.fspath(source)
+    if not isinstance(reading.shape.main.attention, GroupedQuery | Latent):
+        raise UsageError(
+            f"{name}: there is nothing to convert, since its attention is no MHA, GQA, MQA or MLA; "
+            "take audit for what it keeps"
+        )
+    unknown = (*reading.unknown, *reading.active_unknown)
+    if unknown:
+        raise UsageError(
+            f"{name}: what converting is worth depends on the weights, and the file does not state "
+            f"{', '.join(unknown)}; give the whole config.json, or take audit for its cache alone"
+        )
     longest = reading.max_positions or _DEFAULT_CONTEXT
     question = ask(
         context=min(longest, _LONGEST_CONTEXT) if context is None else context,
@@ -83,7 +99,6 @@ def convert(
     warnings = list(reading.warnings)
     case, rule, allowed = prepare(reading, question, warnings, weights=weights)
     ranks = int(case.workload.tensor_parallel)
-    name = "configuration" if isinstance(source, Mapping) else os.fspath(source)
     refusal = "" if allowed else f"tensor-parallel {ranks} is {rule.verdict(ranks)}"
     return convert_case(
         case, source=name, command=command, warnings=tuple(warnings), refusal=refusal

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from configurator.core.errors import UsageError
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.layers import FeedForward, LayerGroup, ModelShape, Scope
 from configurator.core.units import Count
 
-__all__ = ["decoder", "encoder", "encoder_decoder", "geometry"]
+__all__ = ["check_groups", "decoder", "encoder", "encoder_decoder", "geometry"]
+
+
+def check_groups(attention: Attention) -> None:
+    """Raise ``UsageError`` where the query heads are no multiple of the KV heads."""
+    if isinstance(attention, GroupedQuery) and int(attention.n_heads) % int(attention.n_kv_heads):
+        raise UsageError(
+            f"n-heads {attention.n_heads} is not a multiple of n-kv-heads {attention.n_kv_heads}; "
+            "every KV head serves the same number of query heads, so change one of them"
+        )
 
 
 def decoder(
