@@ -25,6 +25,7 @@ from configurator.rank import order, principles
 from configurator.runner import run_map
 from configurator.schema import Request
 from configurator.search import PROJECTIONS, Table, only, work_columns
+from configurator.target import device_of
 
 __all__ = ["KINDS", "Axis", "Sweep", "parse_axis", "sweep", "swept"]
 
@@ -134,9 +135,10 @@ def sweep(
     """The answer to ``request`` at every point of ``axes``.
 
     The other arguments are those of :func:`configurator.runner.run_map`. A point whose request
-    is impossible is a row with the reason, not an error.
+    is impossible is a row with the reason, not an error, as long as another one is possible.
 
-    Raises ``UsageError`` for an axis that is not understood, one given twice, or too many points.
+    Raises ``UsageError`` for an axis that is not understood, one given twice, an unknown target,
+    too many points, or none that is possible.
     """
     found = tuple(a if isinstance(a, Axis) else parse_axis(a) for a in axes)
     names = [a.name for a in found]
@@ -145,12 +147,16 @@ def sweep(
     count = int(np.prod([len(a.values) for a in found])) if found else 0
     if not 0 < count <= _MOST_POINTS:
         raise UsageError(f"sweep has {count:,} points; from 1 to {_MOST_POINTS:,} are possible")
+    for target in (value for a in found if a.name == "target" for value in a.values):
+        device_of({"target": target})
     items = _items(request, found)
     done = run_map(swept, items, on=on, shard=shard, resume=resume, budget_s=budget_s)
     failed = next((r for r in done if r["status"] == "failed"), None)
     if failed:
         raise UsageError(f"a part of the sweep failed: {failed['reason']}")
     rows = [row for r in done if r["status"] == "ok" for row in r["row"]["rows"]]
+    if shard is None and rows and all(row["status"] == "refused" for row in rows):
+        raise UsageError(rows[0]["reason"])
     rows.sort(key=lambda row: [_place(a, row) for a in (*found[1:], found[0])])
     given = {a.name: ",".join(map(str, a.values)) for a in found}
     question = Question(request)

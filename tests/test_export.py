@@ -206,6 +206,22 @@ def test_what_a_format_has_no_name_for_is_refused(attention: Any, to: str, said:
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize("to", sorted(formats()))
+@pytest.mark.parametrize(
+    ("keys", "remedy"),
+    [
+        ({"d_head": 63}, "use --d-head 64"),
+        ({"kv_lora_rank": 32, "q_lora_rank": 32, "qk_rope_head_dim": 7},
+         "use --qk-rope-head-dim 8"),
+    ],
+    ids=("grouped", "latent"),
+)  # fmt: skip
+def test_an_odd_rotary_width_is_refused(to: str, keys: dict[str, int], remedy: str) -> None:
+    case, _ = geometry_case(GeometryRequest(d_model=D, n_heads=4, n_layers=2, **keys))
+    with pytest.raises(UsageError, match=f"an odd width of .*; {remedy}"):
+        export_case(case, to)
+
+
 @pytest.mark.parametrize("to", ["llama_cpp", "torchtitan"])
 def test_windows_are_refused_where_they_would_be_dropped(to: str) -> None:
     with pytest.raises(UsageError, match="sliding windows"):

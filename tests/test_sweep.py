@@ -119,6 +119,18 @@ def test_an_impossible_point_is_a_row_with_its_reason():
     assert "--params" in to_markdown(document(found))
 
 
+@pytest.mark.parametrize(
+    ("axis", "says"),
+    [
+        ("target=rtx-4090,rtx-4099", "unknown target 'rtx-4099'"),
+        ("context=2147483649", "must be at most"),
+    ],
+)
+def test_a_name_that_is_not_known_or_no_possible_point_is_an_error(axis, says):
+    with pytest.raises(UsageError, match=says):
+        sweep(Request(**BASE), [axis])
+
+
 def test_needing_lighter_weights_is_a_status_of_its_own():
     """32B in 16 bits and 128k of 8 KV heads exceed 80 GB; in 8 bits both fit."""
     request = Request(params="32B", target="h100-sxm", d_model=5120, n_layers=64)

@@ -79,6 +79,7 @@ def plain(subject: Subject, who: str) -> Plain:
     if shape.arch != "decoder":
         refuse(who, f"an {shape.arch}", "export a decoder, or " + _HUGGINGFACE)
     attention = _attention(layers, who)
+    _check_rotary(attention, who)
     windows = {int(layer.scope.size) for layer in layers if layer.scope.kind == "window"}
     if len(windows) > 1:
         sizes = " and ".join(f"{w:,}" for w in sorted(windows))
@@ -101,6 +102,17 @@ def plain(subject: Subject, who: str) -> Plain:
         n_dense=n_dense,
         params=int(params_total(shape)),
     )
+
+
+def _check_rotary(attention: GroupedQuery | Latent, who: str) -> None:
+    """Refuse an odd width where rotary positions turn values in pairs, as they do in all of these."""
+    rope, flag = (
+        (attention.qk_rope_head_dim, "--qk-rope-head-dim")
+        if isinstance(attention, Latent)
+        else (attention.d_head, "--d-head")
+    )
+    if rope % 2:
+        refuse(who, f"rotary positions in an odd width of {rope}", f"use {flag} {rope + 1}")
 
 
 def _attention(layers: tuple[Layer, ...], who: str) -> GroupedQuery | Latent:
