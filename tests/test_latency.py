@@ -243,7 +243,9 @@ def test_interval_holds_the_quoted_timings():
     ("asked", "said"),
     [
         ({"phase": "train"}, "write decode or prefill"),
-        ({"batch": 0}, "batch must be at least 1"),
+        ({"batch": 0}, "batch must be a number of at least 1"),
+        ({"context": float("inf")}, "context must be a number of at least 1"),
+        ({"context": float("nan")}, "context must be a number of at least 1"),
         ({"window": -1}, "window must be 0"),
         ({"kernel": "fa9"}, "unknown kernel 'fa9'; nearest: fa"),
         ({"kernel": "mla_hopper"}, "does not read keys and values per head"),

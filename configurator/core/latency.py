@@ -129,8 +129,8 @@ def parts(
         for name, value in (geometry_columns(attention, kv, latent) | given).items()
     }
     for name in ("batch", "context", "query_len"):
-        if not np.all(columns[name] >= 1):
-            raise UsageError(f"{name} must be at least 1")
+        if not np.all((columns[name] >= 1) & np.isfinite(columns[name])):
+            raise UsageError(f"{name} must be a number of at least 1")
     if not np.all(columns["window"] >= 0):
         raise UsageError("window must be 0 (none) or the tokens it keeps")
     shape = np.broadcast_shapes(*(c.shape for c in columns.values()))

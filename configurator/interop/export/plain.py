@@ -105,7 +105,7 @@ def plain(subject: Subject, who: str) -> Plain:
 
 
 def _check_rotary(attention: GroupedQuery | Latent, who: str) -> None:
-    """Refuse an odd width where rotary positions turn values in pairs, as they do in all of these."""
+    """Refuse an odd rotary width: positions turn values in pairs in all of these formats."""
     rope, flag = (
         (attention.qk_rope_head_dim, "--qk-rope-head-dim")
         if isinstance(attention, Latent)
