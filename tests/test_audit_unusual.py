@@ -37,6 +37,9 @@ def _says(answer: Audit, part: str) -> bool:
         ({"num_query_groups": 8, "group_query_attention": True}, 8),
         ({"num_query_groups": 1, "group_query_attention": False}, 32),
         ({"multi_query_attention": True, "multi_query_group_num": 2}, 2),
+        ({"n_query_groups": 8}, 8),
+        ({"n_kv_head": 4}, 4),
+        ({"kv_heads": 2}, 2),
         ({}, 32),
     ],
 )
@@ -44,6 +47,12 @@ def test_kv_heads_of_an_unknown_type(keys: dict[str, Any], kv_heads: int) -> Non
     answer = audit({**PLAIN, **keys}, context=1024)
     assert answer.n_kv_heads == kv_heads
     assert answer.kv_bytes_per_token == kv_heads * ONE_HEAD
+
+
+@pytest.mark.parametrize("key", ["n_kv_groups", "num_key_value_groups", "numKVHeads"])
+def test_a_key_that_looks_like_kv_heads_and_is_not_read_is_said(key: str) -> None:
+    assert _says(audit({**PLAIN, key: 8}), f"{key}: changes the cache")
+    assert not _says(audit({**PLAIN, key: 8, "num_kv_heads": 4}), key)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The names that one idea goes by in model configurations, most usual first.
 
 Gathered from the configuration classes of transformers 5.24 and from files of models that bring
-their own code (MPT, ChatGLM, OpenELM, Nemotron, Step, EleutherAI's GPT-NeoX, Meta's params.json).
+their own code (MPT, ChatGLM, OpenELM, Nemotron, Step, EleutherAI's GPT-NeoX, LitGPT, Meta's
+params.json).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "num_key_value_heads": (
             "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads", "num_query_groups",
             "multi_query_group_num", "num_attention_groups", "decoder_num_key_value_heads",
+            "n_query_groups", "n_kv_head", "kv_heads",
         ),
         "head_dim": ("kv_channels", "attention_head_dim", "d_kv", "head_size", "d_head",
                      "key_size"),

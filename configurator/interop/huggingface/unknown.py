@@ -37,6 +37,8 @@ _CHANGE_THE_CACHE = (
     "local_window_size", "sliding_window_layers", "swa_layers", "full_attention_layers",
     "kv_share_factor", "kv_reuse_group", "cross_attention_layers",
 )  # fmt: skip
+# Keys that by their names state KV heads, whatever the family calls them.
+_LIKE_KV_HEADS = re.compile(r"(kv|key_?value).*(head|group)|head.*kv|query_group", re.IGNORECASE)
 # Sections that hold keys which stand at the top of other files.
 _SECTIONS = ("attn_config", "ffn_config", "moe", "moe_config")
 _LETTERS = {"*": FULL, "-": "mlp", "E": "moe"}  # and M, a recurrent layer
@@ -166,6 +168,11 @@ def describe(config: Config) -> None:
     ignored = [key for key in _CHANGE_THE_CACHE if config.values.get(key)]
     if not config.has("num_key_value_heads"):
         ignored = [key for key in ignored if key != "multi_query"]
+        ignored += [
+            key
+            for key, value in config.values.items()
+            if type(value) is int and _LIKE_KV_HEADS.search(key) and key not in ignored
+        ]
     if ignored:
         config.notes.warn(
             f"{', '.join(map(config.named, ignored))}: changes the cache in families that have "
