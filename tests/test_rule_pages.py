@@ -63,6 +63,15 @@ def _mqa(document: dict[str, Any]) -> list[str]:
     return [f"mean loss {later:+.3f} nats", f"{mqa['accuracy']['mean']:.1%} right"]
 
 
+def _latents(document: dict[str, Any]) -> list[str]:
+    rows = {rank: _row(document, kv_lora_rank=rank) for rank in (64, 16, 8)}
+    over = {
+        rank: f"{row['bits_over_mha']['mean']:+.3f} +- {row['bits_over_mha_error']:.3f}"
+        for rank, row in rows.items()
+    }
+    return [f"64 was at {over[64]} bits", f"16 at {over[16]} and", f"8 at {over[8]}."]
+
+
 def _rates(document: dict[str, Any]) -> list[str]:
     rates = document["profile"]["coefficients"]
     latent, kv = (rates[f"host.decode.{k}.bf16.bytes_per_s"] / 1e9 for k in ("latent", "kv"))
@@ -72,6 +81,7 @@ def _rates(document: dict[str, Any]) -> list[str]:
 MEASURED_HERE = {
     "shape/head-width-at-least-32": _heads,
     "quality/more-than-one-kv-head": _mqa,
+    "quality/latent-rank-is-wide-enough": _latents,
     "kernels/cpu-rebuilds-latents": _rates,
 }
 

@@ -288,6 +288,17 @@ def test_bounds_that_the_seeds_cannot_decide_are_named() -> None:
                           "rank 64")  # fmt: skip
 
 
+def test_a_rank_that_is_near_below_one_that_is_not_is_no_bound() -> None:
+    table = rank_table({23: 0.05, 64: 0.01, 128: 0.04})
+    for row in table:
+        row |= {"cache_elements": 256, "bits_per_byte": {"mean": 2.0}}
+    tight = findings(table, 3.5)[3]
+    assert "no rank from which on all are; the nearest is rank 64 (+0.010" in tight
+    for row in table[1:]:
+        row["bits_over_mha"] = {"mean": 0.05}
+    assert "no rank tried; the nearest is rank 23 (+0.050" in findings(table, 3.5)[3]
+
+
 def test_the_error_of_a_mean_is_student_s() -> None:
     # Three values with deviation 1: 4.303 / sqrt(3); one has none.
     assert error([1.0, 2.0, 3.0]) == pytest.approx(2.4843, abs=1e-3)

@@ -90,8 +90,9 @@ def run(
 ) -> ProbeResult:
     """Train the two-layer version of ``source`` on a synthetic task, and the one-layer control.
 
-    A model that misses the threshold is reported as such; nothing is tried again. On a CPU the
-    result is a function of the arguments and the torch version; a GPU may differ in last digits.
+    A model that misses the threshold is reported as such; nothing is tried again. On one machine's
+    CPU the result is a function of the arguments and the torch version; another kind of CPU or a
+    GPU differs in last digits, and so in the step at which a run learns.
 
     Args:
         source: a report of ``recommend``, a recommendation, or an attention geometry.

@@ -87,7 +87,8 @@ def panels_svg(panels: Sequence[Panel], *, title: str = "") -> str:
 def _draw(axes: Any, panel: Panel) -> None:
     for place, series in enumerate(panel.series):
         colour = _COLOURS[place % len(_COLOURS)]
-        style = "--" if series.dashed else "-"
+        solid = ("-", "-.")[place // len(_COLOURS) % 2]  # a colour's second turn
+        style = "--" if series.dashed else solid
         marker = "o" if series.points else None
         axes.plot(
             series.x, series.y, style, color=colour, label=series.label, marker=marker, ms=4, lw=1.4

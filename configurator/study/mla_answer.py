@@ -92,8 +92,10 @@ def _bound(table: Sequence[dict[str, Any]], bound: float, top: dict[str, Any] | 
     near = _within(table, bound)
     if near is None:
         nearest = min(table[1:], key=lambda r: r["bits_over_mha"]["mean"])
+        inside = nearest["bits_over_mha"]["mean"] <= bound
+        none = "no rank from which on all are" if inside else "no rank tried"
         text = (
-            f"within {bound:g} bit of MHA: no rank tried; the nearest is rank "
+            f"within {bound:g} bit of MHA: {none}; the nearest is rank "
             f"{nearest['kv_lora_rank']} ({_over(nearest)}, cache {nearest['cache_share']:.1%})"
         )
     else:
