@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +198,8 @@ class RowFile:
             text = f"rows file {str(self.path)!r}: {error.strerror or error}"
             raise UsageError(f"{text}; give a path that can be written") from None
         try:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                raise UsageError(f"rows file {str(self.path)!r} is no plain file; name one")
             self._lock()
             rows, whole = read_rows(self.path)
             for row in rows:

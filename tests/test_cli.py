@@ -261,3 +261,32 @@ def test_python_m_gives_the_same_exit_code() -> None:
     done = run("recommend", "--params", "0")
     assert done.returncode == 2
     assert done.stderr.startswith("error: params '0'")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["calibrate"],
+        ["bench", "--d-model", "64", "--n-heads", "1"],
+        ["backtest"],
+        ["recommend", "--params", "1B", "--sweep", "context=4k,8k"],
+    ],
+    ids=lambda c: c[0],
+)
+def test_an_output_that_cannot_be_written_is_found_before_the_work(
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if command[0] in ("bench", "calibrate"):
+        pytest.importorskip("torch")
+
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    path = str(tmp_path / "out.md")
+    assert main([*command, "--output", path]) == 2
+    said = f"error: --output {path!r}: cannot write there (permission denied)\n"
+    assert capsys.readouterr().err == said

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configurator.core.errors import UsageError
-from configurator.rows import Shard, key_of, parse_shard, read_rows
+from configurator.rows import RowFile, Run, Shard, key_of, parse_shard, read_rows
 from configurator.runner import parse_on, run_map
 
 HERE = Path(__file__).parent
@@ -289,3 +289,8 @@ def test_where_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("ray://", "ray://head", "ray://head:x", "ray://head:99999", "http://head:1"):
         with pytest.raises(UsageError, match=r"^on '.*write here, local \(processes\), ray"):
             parse_on(wrong)
+
+
+def test_a_rows_file_that_is_no_plain_file_is_refused() -> None:
+    with pytest.raises(UsageError, match="is no plain file"):
+        RowFile(os.devnull, Run(function="f", version="1", of=1, id="r"))

@@ -24,7 +24,7 @@ def swept(
     ``--output map.svg`` writes the picture alone; a Markdown or HTML file gets the picture
     beside it where matplotlib is there.
     """
-    from configurator.cli.output import deliver, form, write_whole
+    from configurator.cli.output import check_writable, deliver, form, write_whole
     from configurator.core.units import parse_seconds
     from configurator.render.regimes import document, regimes_svg
     from configurator.schema import Request
@@ -34,6 +34,8 @@ def swept(
     first = {a.name: a.values[0] for a in axes}
     picture = Path(output) if output and output.lower().endswith(".svg") else None
     chosen = form(format, output)
+    if output is not None:
+        check_writable("--output", Path(output))
     found = sweep(
         Request(**{**first, **given} if "params" in given else {**given, **first}),
         texts,

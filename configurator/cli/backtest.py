@@ -58,12 +58,14 @@ def backtest(
     by its size. --output DIR writes backtest.md and backtest.json into a folder that exists.
     """
     from configurator.backtest import backtest as run
-    from configurator.cli.output import deliver, form, write_whole
+    from configurator.cli.output import check_writable, deliver, form, write_whole
     from configurator.core.units import parse_seconds
     from configurator.render.backtest import document
 
     folder = Path(output) if output and Path(output).is_dir() else None
     chosen = form(format, None if folder else output)
+    if output is not None:
+        check_writable("--output", Path(output))
     names = _models(models) if models else None
     found = run(
         since=since,

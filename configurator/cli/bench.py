@@ -91,13 +91,15 @@ def bench(
     from configurator.bench.sweep import document, rows_file, run
     from configurator.bench.whole import check_cache
     from configurator.bench.words import bench_document
-    from configurator.cli.output import deliver, form, write_whole
+    from configurator.cli.output import check_writable, deliver, form, write_whole
     from configurator.core.units import parse_seconds
     from configurator.probe.device import pick_device
     from configurator.render.json import plain
     from configurator.render.markdown import to_markdown
 
     chosen = form(format, output)
+    if output is not None:
+        check_writable("--output", Path(output))
     how = {key: given.pop(key, None) for key in ("on", "shard", "budget", "resume")}
     budget = parse_seconds(how["budget"] or "60s")
     where = default_device() if device is None else pick_device(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,12 +38,14 @@ def calibrate(
     from configurator.bench.machine import default_device
     from configurator.bench.words import calibration_document
     from configurator.cli.bench import progress_bar
-    from configurator.cli.output import deliver, form
+    from configurator.cli.output import check_writable, deliver, form
     from configurator.core.units import parse_seconds
     from configurator.host import save_profile
     from configurator.probe.device import pick_device
 
     chosen = form(format, output)
+    if output is not None:
+        check_writable("--output", Path(output))
     seconds = parse_seconds(budget or "100s")
     with progress_bar() as told:
         found = measure(
