@@ -18,7 +18,7 @@ import numpy as np
 
 from configurator import __version__
 from configurator.assemble import label
-from configurator.core.errors import UsageError, unknown
+from configurator.core.errors import UsageError, show, unknown
 from configurator.core.units import parse_params, parse_tokens
 from configurator.question import Question, command, echo
 from configurator.rank import order, principles
@@ -89,6 +89,8 @@ def parse_axis(text: str) -> Axis:
     A range has the quarters between doublings as its points, or as many as asked for, evenly
     spaced in ratio. Raises ``UsageError`` for anything else.
     """
+    if not isinstance(text, str):
+        raise UsageError(f"sweep {show(text)} is not an axis; {_SYNTAX}")
     name, equals, values = text.partition("=")
     name = name.strip().lower().replace("-", "_")
     if not equals or not values.strip():

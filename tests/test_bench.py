@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from configurator.bench import point as point_module
+from configurator.bench import whole as whole_module
 from configurator.bench.ceilings import Ceilings
 from configurator.bench.formulations import Unsupported, formulations
 from configurator.bench.formulations_mla import DECODE_MLA
@@ -343,6 +344,16 @@ def test_a_cache_that_cannot_be_held_is_said():
     assert found.measured_bytes is None
     assert found.status.startswith("out of memory: one layer needs 4,294,967,296 bytes")
     assert found.exact  # nothing that was measured differs
+
+
+def test_a_cache_that_the_allocator_refuses_is_said(monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(whole_module, "allocate_group", refuse)
+    found = check_cache(example(context=1024))
+    assert (found.measured_bytes, found.groups) == (None, ())
+    assert found.status.startswith("out of memory: the allocator refused")
 
 
 def test_cached_bytes_of_a_latent():

@@ -351,6 +351,21 @@ def test_bench_keeps_the_rows_of_a_part(capsys):
     assert "join the parts with merge" in said.err
 
 
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"context": 0}, "context '0' must be above zero"),
+        ({"batch": 0}, "batch 0 must be a whole number"),
+        ({"kv_dtype": "x"}, "unknown kv-dtype 'x'"),
+        ({"budget_s": 0}, "budget_s 0 must be above zero"),
+        ({"device": "tpu"}, "unknown device 'tpu'"),
+    ],
+)
+def test_measure_refuses_what_cannot_be(asked, says):
+    with pytest.raises(UsageError, match=says):
+        measure([SMALL], **asked)
+
+
 @pytest.mark.parametrize("command", ["bench", "calibrate"])
 def test_without_torch_it_says_how_to_install_it(capsys, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "torch", None)

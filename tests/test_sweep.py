@@ -131,6 +131,11 @@ def test_a_name_that_is_not_known_or_no_possible_point_is_an_error(axis, says):
         sweep(Request(**BASE), [axis])
 
 
+def test_an_axis_is_text():
+    with pytest.raises(UsageError, match="sweep None is not an axis"):
+        sweep(Request(**BASE), [None])
+
+
 def test_needing_lighter_weights_is_a_status_of_its_own():
     """32B in 16 bits and 128k of 8 KV heads exceed 80 GB; in 8 bits both fit."""
     request = Request(params="32B", target="h100-sxm", d_model=5120, n_layers=64)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from configurator.bench.machine import default_device, machine
+from configurator.bench.machine import check_device, default_device, machine
 from configurator.bench.memory import free_bytes
 from configurator.bench.point import cached_bytes
 from configurator.bench.points import Point, attention_to
@@ -23,6 +23,7 @@ from configurator.core.kinds.mla import Latent
 from configurator.core.report import Measurement
 from configurator.core.shapes import geometry
 from configurator.core.units import format_seconds
+from configurator.interop.audit import ask
 
 __all__ = ["Verification", "geometries", "measure", "verify"]
 
@@ -98,7 +99,8 @@ def measure(
         device: torch's name; the best one here by default.
 
     Raises:
-        UsageError: a cache type that is not known.
+        UsageError: a cache type or device that is not known, or a size below 1.
+        MissingError: a device that this machine has not.
     """
     return list(
         verify(
@@ -127,9 +129,15 @@ def verify(
             raise UsageError("geometries are missing; list a GroupedQuery or a Latent at least")
     else:
         shapes, work = geometries(report)
-    context, batch = int(work.get("context", context)), int(work.get("batch", batch))
-    kv = cache_type(str(work.get("kv_dtype", kv_dtype))).name
-    here = device or default_device()
+    question = ask(
+        context=work.get("context", context),
+        batch=work.get("batch", batch),
+        kv_dtype=work.get("kv_dtype", kv_dtype),
+    )
+    context, batch, kv = question.context or context, question.batch, question.kv.name
+    if not budget_s > 0:
+        raise UsageError(f"budget_s {show(budget_s)} must be above zero; give seconds")
+    here = default_device() if device is None else check_device(device)
     at = scaled(shapes, context, batch, kv, free_bytes(here))
     points = [
         Point(
@@ -244,7 +252,7 @@ def _command(attention: Any, context: int, batch: int, kv: str) -> str:
         names += ["kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
                   "v_head_dim"]  # fmt: skip
     else:
-        names += ["n_kv_heads", "d_head"]
+        names += ["n_kv_heads", "d_head", "v_head_dim"]
     flags = [
         f"--{n.replace('_', '-')} {getattr(attention, n)}" for n in names if getattr(attention, n)
     ]

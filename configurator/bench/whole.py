@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from configurator.attention.cache import allocate_group, held_bytes
-from configurator.bench.memory import free_bytes, release, requested_bytes
+from configurator.bench.memory import free_bytes, is_out_of_memory, release, requested_bytes
 from configurator.core.case import Case
 from configurator.core.cost import cache_bytes
 
@@ -49,15 +49,18 @@ def check_cache(case: Case, device: str = "cpu", free: int | None = None) -> Who
             tokens = group.cached_tokens(work.context, work.page_size)
             need = int(work.batch * tokens * group.attention.cache_bytes(work.kv))
         if room and need > room:
-            status = f"out of memory: one layer needs {need:,} bytes, {room:,} are free"
-            return WholeCache(
-                predicted_bytes=predicted, measured_bytes=None, groups=(), status=status
-            )
+            why = f"one layer needs {need:,} bytes, {room:,} are free"
+            return _not_allocated(predicted, why)
         before = requested_bytes(device)
-        taken = allocate_group(
-            group, work.kv, batch=int(work.batch), context=int(work.context),
-            page=int(work.page_size), device=device,
-        )  # fmt: skip
+        try:
+            taken = allocate_group(
+                group, work.kv, batch=int(work.batch), context=int(work.context),
+                page=int(work.page_size), device=device,
+            )  # fmt: skip
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return _not_allocated(predicted, f"the allocator refused {need:,} bytes for one layer")
         after = requested_bytes(device)
         layer = held_bytes(taken) if before is None or after is None else after - before
         del taken
@@ -74,4 +77,13 @@ def check_cache(case: Case, device: str = "cpu", free: int | None = None) -> Who
     status = "exact" if total == predicted else "bytes differ"
     return WholeCache(
         predicted_bytes=predicted, measured_bytes=total, groups=tuple(groups), status=status
+    )
+
+
+def _not_allocated(predicted: int, why: str) -> WholeCache:
+    return WholeCache(
+        predicted_bytes=predicted,
+        measured_bytes=None,
+        groups=(),
+        status=f"out of memory: {why}",
     )
