@@ -351,6 +351,17 @@ def test_bench_keeps_the_rows_of_a_part(capsys):
     assert "join the parts with merge" in said.err
 
 
+def test_a_prompt_faster_than_the_machine_can_reckon_is_suspect(monkeypatch):
+    # 4 heads, 256 * 257 / 2 pairs of query and key, 2 x (32 + 32) FLOPs each
+    point = at(256, phase="prefill", formulations=("sdpa",))
+    assert point_module.prompt_flops(point) == 4 * 256 * 257 / 2 * 2 * 64
+    machine = point_module.machine("cpu")
+    slow = replace(machine, ceilings=replace(machine.ceilings, flops_per_s={"fp32": 1.0}))
+    (found,) = point_module.rows_of(point, slow)
+    assert found.status == "suspect"
+    assert "FLOP/s are above the device limit" in found.flags[0]
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [

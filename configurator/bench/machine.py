@@ -37,6 +37,14 @@ class Machine:
             return max(self.target.bandwidth_bytes_per_s, self.ceilings.read_bytes_per_s)
         return 1.3 * self.ceilings.read_bytes_per_s if self.ceilings.calm else 0.0
 
+    @property
+    def limit_flops_per_s(self) -> float:
+        """What no arithmetic can pass, in whatever type; the same rule as for reading."""
+        best = max(self.ceilings.flops_per_s.values(), default=0.0)
+        if self.torch_device.startswith("cuda") and self.target.verified:
+            return max(best, *self.target.flops_per_s.values())
+        return 1.3 * best if self.ceilings.calm else 0.0
+
 
 def default_device() -> str:
     """``cuda`` or ``mps`` where torch has one that works, else ``cpu``."""

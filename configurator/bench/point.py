@@ -27,6 +27,7 @@ from configurator.bench.prefill import PREFILL, expanded
 from configurator.bench.problem import Problem, make, needed_bytes
 from configurator.bench.timers import synchronise, timer_for
 from configurator.core.dtypes import CacheType, cache_type
+from configurator.core.flops import attended_pairs
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
@@ -233,7 +234,9 @@ def _one(
         samples.trusted(),
         warmup=0,
         bytes_read=p.cache_bytes if decode else 0,
+        flops=0.0 if decode else prompt_flops(point),
         limit_bytes_per_s=here.limit_bytes_per_s,
+        limit_flops_per_s=here.limit_flops_per_s,
         cache_bytes=0 if point.device.startswith("cuda") else here.cache_bytes,
         working_set_bytes=p.working_set_bytes,
     )
@@ -253,6 +256,12 @@ def _one(
         status="suspect" if impossible else "ok" if samples.calm else "disturbed",
         flags=flags,
     )
+
+
+def prompt_flops(point: Point) -> float:
+    """FLOPs that a causal prompt of this point cannot do without: its scores and their sum."""
+    each = attention_from(point.attention).score_flops("prefill")
+    return float(point.batch * attended_pairs(point.tokens, "full", 0) * each)
 
 
 def _path_flags(form: Formulation, p: Problem, seen: str) -> tuple[str, ...]:
