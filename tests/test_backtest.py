@@ -252,6 +252,21 @@ def test_command_line(capsys, tmp_path):
     assert main(["backtest", "--models", "llama-3.1-8b", "--free-shape"]) == 0
 
 
+def test_heads_that_vary_by_layer_are_left_out():
+    names = {s.model.name for s in subjects(2023)}
+    assert "llama-2-7b" in names
+    assert "decilm-7b" not in names
+
+
+def test_a_model_that_the_advisor_refuses_does_not_end_the_run():
+    found = backtest(since=2023, models=["pythia-14m", "mistral-7b-v0.1"])
+    assert [m["model"] for m in found.models] == ["mistral-7b-v0.1"]
+    assert [m["model"] for m in found.refused] == ["pythia-14m"]
+    assert found.refused[0]["reason"].startswith("params 14,067,712 do not go with d-model 128")
+    with pytest.raises(UsageError, match="backtest of pythia-14m failed"):
+        backtest(since=2023, models=["pythia-14m"])
+
+
 def test_a_year_without_models_is_refused():
     with pytest.raises(UsageError, match="earlier year"):
         backtest(since=2100)

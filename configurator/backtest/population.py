@@ -43,6 +43,7 @@ class Subject:
 def subjects(since: int = SINCE, models: Sequence[PublishedModel] | None = None) -> list[Subject]:
     """Decoders since ``since`` with one of the four projections and a known total, by year.
 
+    One whose KV heads vary by layer has no count to compare with, and is left out.
     ``models`` are asked about in place of the catalog's. Windowed and hybrid ones are among them;
     ``model.plain`` tells those whose every layer is full attention and nothing else.
     """
@@ -51,7 +52,8 @@ def subjects(since: int = SINCE, models: Sequence[PublishedModel] | None = None)
         m
         for m in every
         if m.arch == "decoder" and m.year >= since and m.projection in _KINDS and m.total_params
-    ]
+        and (m.n_kv_heads or m.projection == "MLA")
+    ]  # fmt: skip
     repeats = Counter(map(shape_key, found))
     return [
         Subject(model=m, request=request_of(m), weight=1.0 / repeats[shape_key(m)]) for m in found

@@ -20,6 +20,8 @@ from configurator.runner import run_map
 
 __all__ = ["Backtest", "backtest"]
 
+_REFUSED = f"{UsageError.__name__}: "  # how a run's row begins the reason of a user's mistake
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest:
@@ -27,7 +29,8 @@ class Backtest:
 
     ``models`` hold the request, the published and the recommended geometry, where they agree,
     what differs in cache, decode time and expected loss, whom the evidence favours, and what
-    other labs chose. ``asked`` is how many models there are; fewer rows mean a part of the run.
+    other labs chose. ``asked`` is how many models there are; fewer rows mean a part of the run,
+    or models whose request the advisor refused: ``refused`` holds those, with its reason.
     """
 
     since: int
@@ -37,6 +40,7 @@ class Backtest:
     by_size: dict[str, dict[str, dict[str, Any]]]
     free_shape: dict[str, Any]
     models: tuple[dict[str, Any], ...]
+    refused: tuple[dict[str, str], ...] = ()
     version: str = __version__
 
 
@@ -67,9 +71,11 @@ def backtest(
     ]
     done = run_map(compared, items, on=on, shard=shard, resume=resume, budget_s=budget_s)
     failed = [r for r in done if r["status"] == "failed"]
-    if failed:
-        first = failed[0]
+    refused = [r for r in failed if r["reason"].startswith(_REFUSED)]
+    if len(failed) > len(refused) or len(refused) == len(done):
+        first = next((r for r in failed if r not in refused), None) or failed[0]
         raise UsageError(f"backtest of {first['item']['model']} failed: {first['reason']}")
+    reasons = {r["item"]["model"]: r["reason"].removeprefix(_REFUSED) for r in refused}
     known = {s.model.name: s for s in wanted}
     rows = [_row(known[r["item"]["model"]], r["row"]) for r in done if r["status"] == "ok"]
     background = [_about(s) for s in every]
@@ -90,8 +96,9 @@ def backtest(
         sets=sets,
         by_year={n: scores.by_year(scores.selected(rows, n)) for n in ("plain", "all")},
         by_size={n: scores.by_size(scores.selected(rows, n)) for n in ("plain", "all")},
-        free_shape=free_shape(wanted),
+        free_shape=free_shape([s for s in wanted if s.model.name not in reasons]),
         models=tuple(rows),
+        refused=tuple({"model": name, "reason": why} for name, why in reasons.items()),
     )
 
 

@@ -66,7 +66,7 @@ def backtest(
     chosen = form(format, None if folder else output)
     if output is not None:
         check_writable("--output", Path(output))
-    names = _models(models) if models else None
+    names = None if models is None else _models(models)
     found = run(
         since=since,
         on=on,
@@ -75,6 +75,8 @@ def backtest(
         budget_s=None if budget is None else parse_seconds(budget),
         models=names,
     )
+    for one in found.refused:
+        print(f"{one['model']} was left out: {one['reason']}", file=sys.stderr)
     if len(found.models) < found.asked:
         print(f"{len(found.models)} of {found.asked} models; scores are over these",
               file=sys.stderr)  # fmt: skip
@@ -96,8 +98,11 @@ def backtest(
 def _models(text: str) -> list[str | PublishedModel]:
     from configurator.catalog.model_card import from_table
     from configurator.catalog.store import read_toml
+    from configurator.core.errors import UsageError
 
     found: list[str | PublishedModel] = []
+    if not text.strip(" ,"):
+        raise UsageError(f"models {text!r} names none; leave it out to ask about all")
     for name in filter(None, (part.strip() for part in text.split(","))):
         if not name.endswith(".toml"):
             found.append(name)
