@@ -26,7 +26,7 @@ from configurator.explain import reason, test_hook, why, why_not
 from configurator.front import pareto
 from configurator.rank import decide, order, principles
 from configurator.remedies import remedies
-from configurator.schema import GeometryRequest, Request
+from configurator.schema import GeometryRequest, Request, rate_text
 from configurator.search import PROJECTIONS, Grid, Table, grid, only, shape_of, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
@@ -358,8 +358,6 @@ def command(name: str, request: Request | GeometryRequest) -> str:
 
 
 def _flag_value(key: str, value: Any) -> str:
-    if key == "bandwidth":
-        return f"{value / 1e9:.12g}GB/s"
-    if key == "tflops":
-        return f"{value / 1e12:.12g}"
+    if key in ("bandwidth", "tflops"):
+        return rate_text(key, value)
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -25,7 +25,7 @@ from configurator.core.units import (
     parse_tokens,
 )
 
-__all__ = ["GeometryRequest", "Request", "report_schema", "request_schema"]
+__all__ = ["GeometryRequest", "Request", "rate_text", "report_schema", "request_schema"]
 
 PRIORITIES = ("balanced", "quality", "latency", "memory", "training")
 PROJECTIONS = ("mha", "gqa", "mqa", "mla")
@@ -54,6 +54,11 @@ def _names(value: Any) -> Any:
     if not isinstance(listed, list | tuple):
         return listed
     return [part.lower() if isinstance(part, str) else part for part in listed]
+
+
+def rate_text(name: str, value: float) -> str:
+    """``bandwidth`` or ``tflops`` in SI units as it is typed: a bare number would mean GB/s."""
+    return f"{value / 1e9:.12g}GB/s" if name == "bandwidth" else f"{value / 1e12:.12g}"
 
 
 class _Base(BaseModel):
@@ -98,6 +103,12 @@ class _Base(BaseModel):
                 f"source-len {self.source_len} needs --arch encoder-decoder; arch is {self.arch}"
             )
         return self
+
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are set, as plain values that make the same request again."""
+        said = {k: v for k, v in self.model_dump(mode="json").items() if v is not None}
+        return said | {k: rate_text(k, said[k]) for k in ("bandwidth", "tflops") if k in said}
 
 
 class Request(_Base):

@@ -189,7 +189,7 @@ def _place(axis: Axis, row: Mapping[str, Any]) -> int:
 
 def _items(request: Request, axes: Sequence[Axis]) -> list[dict[str, Any]]:
     """Parts of the sweep: one for each budget and target, its points in chunks."""
-    asked = {k: v for k, v in request.model_dump(mode="json").items() if v is not None}
+    asked = request.given()
     slow = [a for a in axes if a.name in ("params", "target")]
     quick = [a for a in axes if a.name in ("context", "batch")]
     points: list[dict[str, Any]] = [

@@ -131,6 +131,17 @@ def test_a_name_that_is_not_known_or_no_possible_point_is_an_error(axis, says):
         sweep(Request(**BASE), [axis])
 
 
+@pytest.mark.parametrize(("bandwidth", "tflops"), [("100GB/s", None), ("50MB/s", "0.5")])
+def test_a_target_in_figures_is_the_same_at_every_point(bandwidth, tflops):
+    figures = {"memory": "24GiB", "bandwidth": bandwidth, "tflops": tflops}
+    request = Request(params="1B", context="8k", **figures)
+    assert Request(**request.given()) == request
+    (row,) = sweep(request, ["context=8k"]).rows
+    report = recommend(request).report
+    assert row["cache_bytes"] == report.cache.bytes_total
+    assert row["decode_s"] == report.latency.decode_s
+
+
 def test_an_axis_is_text():
     with pytest.raises(UsageError, match="sweep None is not an axis"):
         sweep(Request(**BASE), [None])

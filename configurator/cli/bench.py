@@ -183,8 +183,7 @@ def _as_geometry(request: Any, found: Any) -> Any:
     from configurator.schema import GeometryRequest
 
     known = GeometryRequest.model_fields
-    values = {k: v for k in type(request).model_fields if k in known
-              and (v := getattr(request, k)) is not None}  # fmt: skip
+    values = {k: v for k, v in request.given().items() if k in known}
     values |= {k: v for k in type(found).__dataclass_fields__ if k in known
                and (v := getattr(found, k))}  # fmt: skip
     values["tie_embeddings"] = found.tied_embeddings
