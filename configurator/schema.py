@@ -104,7 +104,6 @@ class _Base(BaseModel):
             )
         return self
 
-
     def given(self) -> dict[str, Any]:
         """The fields that are set, as plain values that make the same request again."""
         said = {k: v for k, v in self.model_dump(mode="json").items() if v is not None}
