@@ -12,7 +12,6 @@ import math
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -22,6 +21,7 @@ from typing import Any
 from configurator.catalog.classes import memory_share
 from configurator.core.case import Device
 from configurator.core.errors import MissingError, UsageError
+from configurator.core.files import write_whole
 from configurator.host_facts import Accelerator, Host, available_bytes, detect
 
 __all__ = [
@@ -95,10 +95,7 @@ def save_profile(profile: Profile, path: Path | None = None) -> Path:
     text = json.dumps(plain, indent=2, sort_keys=True, allow_nan=False) + "\n"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".host.", dir=target.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, target)
+        write_whole(target, text)
     except OSError as error:
         raise UsageError(
             f"the profile {target} cannot be written ({error.strerror}); set XDG_CONFIG_HOME"

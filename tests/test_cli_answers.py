@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jsonschema
@@ -173,6 +175,49 @@ def test_an_interrupted_write_leaves_the_old_file(
         write_whole(target, "new")
     assert target.read_text(encoding="utf-8") == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.md"]
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.md", tmp_path / "link.md"
+    real.write_text("old", encoding="utf-8")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write_whole(link, "new")
+    assert link.is_symlink()
+    assert real.read_text(encoding="utf-8") == "new"
+    assert real.stat().st_mode & 0o777 == 0o640
+    dangling = tmp_path / "dangling.md"
+    dangling.symlink_to(tmp_path / "later.md")
+    write_whole(dangling, "there")
+    assert (tmp_path / "later.md").read_text(encoding="utf-8") == "there"
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_text, encoding="utf-8")
+        assert main([*SMALL.split(), "--format", "json", "--output", str(pipe)]) == 0
+        assert json.loads(read.result(timeout=60))["recommendation"]
+    assert pipe.is_fifo()
+    assert main([*SMALL.split(), "--output", os.devnull]) == 0
+    assert Path(os.devnull).is_char_device()
+    capsys.readouterr()
+
+
+def test_a_place_that_cannot_be_written_is_named_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "r.md"
+
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied", "something.partial")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    assert main([*SMALL.split(), "--output", str(target)]) == 2
+    assert capsys.readouterr().err == f"error: {target}: Permission denied\n"
 
 
 def test_markdown_is_stable(capsys: pytest.CaptureFixture[str]) -> None:

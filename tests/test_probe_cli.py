@@ -111,7 +111,7 @@ def test_what_cannot_be_written_is_refused_before_training(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("configurator.cli.output.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
     monkeypatch.setattr("configurator.probe.hook.train", pytest.fail)
     assert main(["probe", *SMALL, *words]) == 2
     assert f"{words[0]} '{words[1]}': cannot write there (permission denied)" in (

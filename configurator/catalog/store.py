@@ -16,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from configurator.core.errors import UsageError
+from configurator.core.files import write_whole
 
 __all__ = ["CATALOG", "cache_folder", "load", "read_toml"]
 
@@ -105,18 +106,8 @@ def _read_copy(path: Path | None, stamp: list[list[Any]]) -> dict[str, dict[str,
 def _write_copy(path: Path | None, stamp: list[list[Any]], found: dict[str, Any]) -> None:
     if path is None:
         return
-    import tempfile  # only when a copy is written
-
     body = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     head = json.dumps({"format": _FORMAT, "crc32": crc32(body), "files": stamp}).encode()
-    temporary = ""
-    try:
+    with suppress(OSError):  # a read-only or full disk costs speed, nothing else
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".partial")
-        with os.fdopen(handle, "wb") as file:
-            file.write(head + b"\n" + body)
-        os.replace(temporary, path)
-    except OSError:  # a read-only or full disk costs speed, nothing else
-        if temporary:
-            with suppress(OSError):
-                os.unlink(temporary)
+        write_whole(path, head + b"\n" + body)

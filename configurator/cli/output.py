@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configurator.core.errors import UsageError, unknown
+from configurator.core.files import write_whole
 
 if TYPE_CHECKING:
     from configurator.render.document import Document
@@ -48,7 +48,12 @@ def check_writable(name: str, path: Path) -> None:
 
     For commands that work long before they write. ``name`` is the option that gave the path.
     """
-    folder = path if path.is_dir() else path.parent
+    import tempfile
+
+    real = Path(os.path.realpath(path))
+    if real.exists() and not (real.is_dir() or real.is_file()):
+        return  # a pipe or a device is written to as it is
+    folder = real if real.is_dir() else real.parent
     try:
         handle, probe = tempfile.mkstemp(prefix=".mha-", suffix=".partial", dir=folder)
     except OSError as error:
@@ -89,22 +94,3 @@ def _text(value: Any, document: Callable[[], Document], format: str) -> str:
     from configurator.render.terminal import to_text
 
     return to_text(document())
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` so that a reader sees the old file or the new one, never a part of it."""
-    handle, temporary = tempfile.mkstemp(
-        prefix=f".{path.name}.", suffix=".partial", dir=path.parent
-    )
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes files that only their owner may read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

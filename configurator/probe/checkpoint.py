@@ -6,12 +6,11 @@ One file holds the finished runs and the states of those that were stopped. It i
 
 from __future__ import annotations
 
-import os
 import signal
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +19,7 @@ from zipfile import is_zipfile
 import torch
 
 from configurator.core.errors import UsageError
+from configurator.core.files import write_whole
 
 __all__ = ["Checkpoint", "StopRequest", "Stopped", "stop_on_interrupt"]
 
@@ -119,15 +119,10 @@ class Checkpoint:
             "finished": self.finished,
             "unfinished": self.unfinished,
         }
+        packed = BytesIO()
+        torch.save(content, packed)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                torch.save(content, file)
-            os.replace(name, self.path)
-        except BaseException:
-            os.unlink(name)
-            raise
+        write_whole(self.path, packed.getvalue())
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from configurator import rulebook
 from configurator.catalog.evidence import cited
+from configurator.core.files import write_whole
 from configurator.core.rule import Rule, Severity
 
 __all__ = ["CONCERNS", "concern", "facts", "rule_page", "rulebook_markdown", "rulebook_page",
@@ -107,10 +107,5 @@ def rulebook_page() -> str:
 def write_rulebook(path: Path | str) -> Path:
     """Write the book to ``path``, whole or not at all, and return where."""
     target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(rulebook_page(), encoding="utf-8", newline="\n")
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(target, rulebook_page())
     return target
