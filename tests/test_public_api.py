@@ -46,7 +46,9 @@ def refused(ask: Any, *words: Any, **names: Any) -> str:
     return said
 
 
-@pytest.mark.parametrize("source", [None, 5, b"x", [], 1.5, True, object()], ids=str)
+@pytest.mark.parametrize(
+    "source", [None, 5, b"x", [], 1.5, True, object()], ids=lambda s: type(s).__name__
+)
 def test_a_model_is_named_by_text_or_a_mapping(source: Any) -> None:
     for ask in (audit, subject_from):
         assert "named by text or a mapping" in refused(ask, source)
