@@ -131,15 +131,47 @@ def test_windows(model_type: str, more: dict[str, Any], windowed: int) -> None:
         ({}, {}, False),
         ({"tie_word_embeddings": True}, {}, True),
         ({}, {"tie_word_embeddings": True}, True),
-        ({"tie_word_embeddings": False}, {"tie_word_embeddings": True}, False),
+        ({"tie_word_embeddings": False}, {"tie_word_embeddings": True}, True),
     ],
 )
-def test_the_outermost_statement_on_tied_embeddings_counts(
+def test_llava_hands_a_true_of_its_text_section_on(
     outer: dict[str, bool], inner: dict[str, bool], tied: bool
 ) -> None:
     text = {"model_type": "llama", **SIZES, **inner}
     found = audit({"model_type": "llava", "text_config": text, **outer})
     assert found.tied_embeddings is tied
+
+
+@pytest.mark.parametrize(
+    ("outer_type", "outer", "inner", "tied"),
+    [
+        ("llava_next", {}, {"tie_word_embeddings": True}, False),  # its own flag alone
+        ("llava_next", {"tie_word_embeddings": True}, {"tie_word_embeddings": False}, True),
+        ("llama4", {"tie_word_embeddings": True}, {}, False),  # the text section's alone
+        ("qwen2_audio", {"tie_word_embeddings": True}, {"tie_word_embeddings": True}, False),
+        ("perception_lm", {}, {"tie_word_embeddings": True}, True),
+        ("another", {}, {"tie_word_embeddings": True}, True),  # the outermost statement
+        ("another", {"tie_word_embeddings": False}, {"tie_word_embeddings": True}, False),
+        # By default tied; weights released with a false in the text section hold a head.
+        ("internvl", {}, {}, True),
+        ("internvl", {}, {"tie_word_embeddings": False}, False),
+        ("internvl", {"tie_word_embeddings": True}, {"tie_word_embeddings": False}, True),
+    ],
+)
+def test_which_flag_ties_the_head_is_the_class_s_affair(
+    outer_type: str, outer: dict[str, bool], inner: dict[str, bool], tied: bool
+) -> None:
+    text = {**SIZES, **inner, "model_type": "llama4_text" if outer_type == "llama4" else "llama"}
+    found = audit({"model_type": outer_type, "text_config": text, **outer})
+    assert found.tied_embeddings is tied
+
+
+def test_a_thinker_s_own_flag_ties_its_head() -> None:
+    text = {**SIZES, "model_type": "qwen2_5_omni_text", "tie_word_embeddings": True}
+    for flag in (False, True):
+        thinker = {"text_config": text, "tie_word_embeddings": flag}
+        found = audit({"model_type": "qwen2_5_omni", "thinker_config": thinker})
+        assert found.tied_embeddings is flag
 
 
 def test_text_models_are_found_two_levels_deep_and_their_keys_named() -> None:

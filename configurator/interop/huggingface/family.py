@@ -84,6 +84,8 @@ class Mixture:
         first_dense: leading dense layers where the file does not say.
         sparse: whether layer ``i`` is a mixture, where the usual keys do not say it.
         dense_width: key of a dense layer's width.
+        dense_at_zero: without routed experts the layer is a dense one; else the router and the
+            shared experts are built all the same.
     """
 
     width: str = "moe_intermediate_size"
@@ -97,6 +99,7 @@ class Mixture:
     first_dense: int = 0
     sparse: Callable[[Config, int], bool] | None = None
     dense_width: str = "intermediate_size"
+    dense_at_zero: bool = False
     router: Callable[[Config], int] | None = None
     other: Callable[[Config], int] | None = None
 
@@ -128,7 +131,8 @@ class Family:
         extra: further weights of the model: position tables, head biases.
         d_embedding: width of the embedding where it is not the model's.
         vocab_size: rows of the embedding where no plain key holds it.
-        tied: whether the output head is the embedding, where the file does not say.
+        tied: whether the output head is the embedding, where the file does not say; ``None``:
+            never, whatever it says.
         head: there is an output head.
         bare: a file whose ``architectures`` names ``...Model`` has no output head.
         arch: ``decoder``, ``encoder`` or ``encoder-decoder``.
@@ -161,7 +165,7 @@ class Family:
     extra: Callable[[Config], int] | None = None
     d_embedding: Callable[[Config], int] | None = None
     vocab_size: Callable[[Config], int] | None = None
-    tied: bool | Callable[[Config], bool] = False
+    tied: bool | Callable[[Config], bool] | None = False
     head: bool = True
     bare: bool = True
     arch: str = "decoder"

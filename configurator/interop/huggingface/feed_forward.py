@@ -48,7 +48,8 @@ def dense(
 
 def is_sparse(config: Config, mixture: Mixture, layer: int) -> bool:
     """Whether layer ``layer`` is a mixture: by list, by the family's rule, or by the usual keys."""
-    if not experts_of(config, layer):
+    experts = config.entry("num_experts", layer, least=0)
+    if experts is None or (experts == 0 and mixture.dense_at_zero):
         return False
     kinds = config.words("mlp_layer_types")
     if kinds is not None:
@@ -91,7 +92,7 @@ def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
             f"{config.key('num_experts')} is {experts} but {config.named(mixture.width)} is "
             f"missing; state it"
         )
-    visited = config.entry("num_experts_per_tok", layer)
+    visited = config.entry("num_experts_per_tok", layer) if experts else 0
     if visited is None:
         config.notes.active_unknown.append(config.named("num_experts_per_tok"))
         visited = experts
@@ -105,6 +106,16 @@ def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
     other = d_model * mixture.shared_gate + experts * mixture.correction_bias
     if mixture.shared_bias is not None and shared and mixture.shared_bias(config):
         other += (2 if mixture.gated else 1) * shared + d_model
+    router = mixture.router(config) if mixture.router else router
+    other += mixture.other(config) if mixture.other else 0
+    if not experts:  # what is left is the shared expert
+        config.notes.warn(
+            f"{config.key('num_experts')} is 0: {config.model_type} still builds these layers as "
+            f"mixtures, with the router and the shared expert alone"
+        )
+        return FeedForward(
+            d_model=d_model, d_ff=shared, gated=mixture.gated, other_params=router + other
+        )
     return FeedForward(
         d_model=d_model,
         d_ff=width,
@@ -113,8 +124,8 @@ def mixture_of(config: Config, mixture: Mixture, layer: int) -> FeedForward:
         n_experts=experts,
         experts_per_token=visited,
         shared_d_ff=shared,
-        router_params=mixture.router(config) if mixture.router else router,
-        other_params=other + (mixture.other(config) if mixture.other else 0),
+        router_params=router,
+        other_params=other,
     )
 
 

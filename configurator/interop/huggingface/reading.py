@@ -12,10 +12,11 @@ from configurator.core.layers import ModelShape
 from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import build
 from configurator.interop.huggingface.config import Config, Notes
-from configurator.interop.huggingface.family import Family, Layer, State, families
+from configurator.interop.huggingface.family import Layer, State, families
 from configurator.interop.huggingface.nesting import text_level, type_of
 from configurator.interop.huggingface.positions import scaled_positions
 from configurator.interop.huggingface.towers import Tower, towers_of
+from configurator.interop.huggingface.tying import is_tied
 from configurator.interop.huggingface.unknown import UNKNOWN, describe
 
 __all__ = ["Reading", "read_shape"]
@@ -96,7 +97,7 @@ def read_shape(values: Mapping[str, Any]) -> Reading:
     if family.whole is not None:
         shape, layers = family.whole(text, family)
     else:
-        shape, layers = build(text, family, tied=_tied(text, top, family), towers=beside)
+        shape, layers = build(text, family, tied=is_tied(text, top, family), towers=beside)
     _check_widths(text, layers)
     for tower in towers:
         if tower.params is None:
@@ -142,20 +143,6 @@ def _check_widths(text: Config, layers: tuple[Layer, ...]) -> None:
                 f"{text.key('num_attention_heads')} {attention.n_heads} is more than "
                 f"{text.key('hidden_size')} has room for: a head would be less than one wide"
             )
-
-
-def _tied(text: Config, top: Config, family: Family) -> bool:
-    """The outermost statement counts; without one, the outermost class default."""
-    for level in dict.fromkeys((id(top), id(text))):
-        config = top if level == id(top) else text
-        if config.has("tie_word_embeddings"):
-            return config.flag("tie_word_embeddings")
-    if top.is_null("tie_word_embeddings") or text.is_null("tie_word_embeddings"):
-        return False
-    for config in (top, text):
-        if config.find("tie_word_embeddings") is not None:
-            return config.flag("tie_word_embeddings")
-    return bool(family.tied(text) if callable(family.tied) else family.tied)
 
 
 def _positions(text: Config) -> int:

@@ -141,7 +141,7 @@ UNKNOWN = Family(
     pattern=_pattern,
     qk_norm=picks("use_qk_norm", "head", "none"),
     mlp_bias=flagged("mlp_bias"),
-    mixture=Mixture(shared="stated"),
+    mixture=Mixture(shared="stated", dense_at_zero=True),
 )
 
 

@@ -59,10 +59,18 @@ def compose(
 
 
 def shape_of(
-    config: Config, layers: list[Layer], *, n_layers: int, other: int, tied: bool
+    config: Config,
+    layers: list[Layer],
+    *,
+    n_layers: int,
+    other: int,
+    tied: bool,
+    three_embeddings: bool = False,
 ) -> tuple[ModelShape, tuple[Layer, ...]]:
-    """The model around its layers."""
+    """The model around its layers; an untied class may hold a shared and two more embeddings."""
     groups, _ = gather(layers)
+    if three_embeddings and not tied:
+        other += 2 * config.count("vocab_size") * config.count("hidden_size")
     shape = ModelShape(
         d_model=config.count("hidden_size"),
         n_layers=n_layers,
@@ -181,12 +189,25 @@ def _bart(kind: _Bart) -> Any:
         config.notes.source_default = rows
         layers = compose(encoder, decoder)
         source = _source_vocabulary(config)
+        prompts = _prompts(config, decoder.layers)
         return shape_of(
-            config, layers, n_layers=decoder.layers, other=positions + norms + source,
-            tied=config.flag("tie_word_embeddings", True),
+            config, layers, n_layers=decoder.layers, other=positions + norms + source + prompts,
+            tied=config.flag("tie_word_embeddings", True), three_embeddings=not source,
         )  # fmt: skip
 
     return whole
+
+
+def _prompts(config: Config, layers: int) -> int:
+    """MVP's learned prompts of the decoder's own and crossing attention.
+
+    The class of transformers 5.24 never gives the encoder the prompts that it has code for.
+    """
+    if config.model_type != "mvp" or not config.flag("use_prompt"):
+        return 0
+    d, middle = config.count("hidden_size"), config.count("prompt_mid_dim", 800)
+    rows = config.count("prompt_length", 100) * d
+    return 2 * (rows + (d + 1) * middle + (middle + 1) * 2 * d * layers)
 
 
 def _source_vocabulary(config: Config) -> int:
@@ -210,9 +231,10 @@ def _fsmt(config: Config, family: Family) -> tuple[ModelShape, tuple[Layer, ...]
     rows += config.count("pad_token_id", 1, least=0) + 1  # positions count from the padding on
     config.notes.source_default = config.count("max_position_embeddings", 1024)
     config.values = {**config.values, "vocab_size": target}
+    tied = config.flag("tie_word_embeddings")  # then the encoder reads the target's embedding
     return shape_of(
         config, compose(encoder, decoder), n_layers=decoder.layers,
-        other=source * d + 2 * rows * d, tied=config.flag("tie_word_embeddings"),
+        other=source * d * (not tied) + 2 * rows * d, tied=tied,
     )  # fmt: skip
 
 

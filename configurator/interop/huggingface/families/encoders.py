@@ -24,13 +24,15 @@ class Parts:
     """What an encoder holds beside its layers; sizes in values.
 
     ``embedding`` is everything beside the token matrix, ``head`` the masked-language head,
-    ``pooler`` what a bare model has instead.
+    ``pooler`` what a bare model has instead. ``two_biases``: an untied output matrix has a bias
+    beside the head's.
     """
 
     embedding: Callable[[Config, int], int]
     head: Callable[[Config, int], int]
     pooler: bool = False
     narrow: bool = False
+    two_biases: bool = True
     after: Callable[[Config], int] = lambda config: 0
 
 
@@ -42,18 +44,20 @@ def _build(
         width = config.count("embedding_size", d) if parts.narrow else d
         layers = layers_of(config, family)
         bare = is_bare(config)
+        tied = bare or config.flag("tie_word_embeddings", True)
         other = parts.embedding(config, width) + parts.after(config)
         if bare:
             other += (d * d + d) * parts.pooler
         else:
             other += parts.head(config, width)
+            other += config.count("vocab_size") * (parts.two_biases and not tied)
         groups, _states = gather(layers)
         return ModelShape(
             d_model=d,
             n_layers=config.count("num_hidden_layers"),
             vocab_size=config.count("vocab_size"),
             groups=groups,
-            tied=bare or config.flag("tie_word_embeddings", True),
+            tied=tied,
             other_params=other,
             arch="encoder" if encodes(config, family) else "decoder",
             head=not bare,
@@ -130,10 +134,13 @@ FAMILIES = {
     "camembert": encoder_family(_PLAIN),
     "xlm-roberta": encoder_family(_PLAIN),
     "ernie": encoder_family(_PLAIN),
-    "electra": encoder_family(Parts(embedding=_projected, head=bert_head, narrow=True)),
-    "distilbert": encoder_family(Parts(embedding=_no_types, head=bert_head)),
+    "electra": encoder_family(
+        Parts(embedding=_projected, head=bert_head, narrow=True, two_biases=False)
+    ),
+    "distilbert": encoder_family(Parts(embedding=_no_types, head=bert_head, two_biases=False)),
     "modernbert": encoder_family(
-        Parts(embedding=_modern_embedding, head=_modern_head, after=_modern_norm), _MODERN
+        Parts(embedding=_modern_embedding, head=_modern_head, after=_modern_norm, two_biases=False),
+        _MODERN,
     ),
     "eurobert": Family(
         arch="encoder",

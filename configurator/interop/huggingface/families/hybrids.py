@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from configurator.core.errors import UsageError
 from configurator.core.kinds import Attention
 from configurator.core.layers import FeedForward
@@ -112,10 +114,11 @@ def _griffin_feed_forward(config: Config, family: Family, i: int) -> FeedForward
 
 
 _NEXT = Mixture(shared="size", shared_gate=True)
+_NEXT_OR_DENSE = replace(_NEXT, dense_at_zero=True)
 
 FAMILIES = {
     "qwen3_next": Family(
-        qk_norm="head", gate="fused", mixture=_NEXT, mixers={LINEAR: _delta_net},
+        qk_norm="head", gate="fused", mixture=_NEXT_OR_DENSE, mixers={LINEAR: _delta_net},
         pattern=linear_every("full_attention_interval", 4),
     ),
     "qwen3_5_text": Family(
@@ -128,7 +131,7 @@ FAMILIES = {
     ),
     "kimi_linear": Family(
         mixture=Mixture(shared="count", first_dense=1), mixers={LINEAR: _kimi},
-        pattern=_kimi_pattern,
+        pattern=_kimi_pattern, tied=None,
     ),
     "minimax": Family(
         bias="none", mixture=Mixture(width="intermediate_size"), mixers={LINEAR: _lightning},

@@ -51,7 +51,7 @@ def _longcat(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
     attention = latent(config, family, i)
     d = config.count("hidden_size")
     width = config.count("intermediate_size")
-    experts = config.count("num_experts")
+    experts = config.count("num_experts", least=0)
     idle = config.maybe("zero_expert_num", least=0) or 0
     router = d * (experts + idle) + (experts + idle) * config.flag("router_bias")
     mixture = mixture_of(config, Mixture(router=lambda c: router), i)
@@ -61,7 +61,7 @@ def _longcat(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
         feed_forward=FeedForward(
             d_model=d, d_ff=mixture.d_ff, n_experts=mixture.n_experts,
             experts_per_token=mixture.experts_per_token, router_params=router,
-            other_params=dense_width.params(),
+            other_params=dense_width.params() + mixture.other_params,
         ),
     )  # fmt: skip
     second = Layer(
@@ -70,7 +70,8 @@ def _longcat(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
     if idle:
         config.notes.warn(
             f"{idle} of {experts + idle} experts do nothing: a token that is sent to them goes "
-            f"through fewer weights than params_active_per_token says"
+            f"through fewer weights than params_active_per_token says; transformers 5.24 builds "
+            f"input matrices for them too, which released weights lack and this count leaves out"
         )
     return [first, second]
 

@@ -45,7 +45,7 @@ def _led(config: Config, family: Family) -> Whole:
     config.notes.source_default = source
     return shape_of(
         config, compose(encoder, decoder), n_layers=decoder.layers,
-        other=(source + target) * d + 2 * 2 * d, tied=_tied(config),
+        other=(source + target) * d + 2 * 2 * d, tied=_tied(config), three_embeddings=True,
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def _bigbird(config: Config, family: Family) -> Whole:
     config.notes.source_default = rows
     return shape_of(
         config, compose(encoder, decoder), n_layers=decoder.layers,
-        other=2 * rows * d + 2 * 2 * d, tied=_tied(config),
+        other=2 * rows * d + 2 * 2 * d, tied=_tied(config), three_embeddings=True,
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _pegasus_x(config: Config, family: Family) -> Whole:
     tokens = config.count("num_global_tokens", 32)
     return shape_of(
         config, compose(encoder, decoder), n_layers=decoder.layers,
-        other=tokens * d + 2 * 2 * d, tied=_tied(config),
+        other=tokens * d + 2 * 2 * d, tied=_tied(config), three_embeddings=True,
     )  # fmt: skip
 
 

@@ -121,9 +121,9 @@ FAMILIES = {
     ),
     "qwen2_moe": Family(
         bias=bias_if("qkv_bias", "qkv", True), pattern=_qwen2_moe_pattern,
-        mixture=Mixture(shared="size", shared_gate=True),
+        mixture=Mixture(shared="size", shared_gate=True, dense_at_zero=True),
     ),
-    "qwen3_moe": Family(qk_norm="head", mixture=Mixture()),
+    "qwen3_moe": Family(qk_norm="head", mixture=Mixture(dense_at_zero=True)),
     "olmoe": Family(qk_norm="width", mixture=_ALL),
     "flex_olmo": Family(qk_norm="width", mixture=_ALL),
     "granitemoe": Family(mixture=_ALL),
@@ -150,8 +150,8 @@ FAMILIES = {
         mixture=_COUNTED,
     ),
     "minimax_m2": Family(bias="none", qk_norm="width", mixture=_ALL),
-    "hunyuan_v1_moe": Family(qk_norm="head", mixture=Mixture(width="intermediate_size",
-                                                             shared="one")),
+    "hunyuan_v1_moe": Family(qk_norm="head", mixture=Mixture(
+        width="intermediate_size", shared="one", dense_at_zero=True)),
     "ernie4_5_moe": Family(
         bias=bias_if("use_bias", "all"), mlp_bias=flagged("use_bias"), tied=True,
         mixture=Mixture(shared="count", sparse=_ernie_sparse, correction_bias=True,

@@ -22,7 +22,9 @@ Whole = tuple[ModelShape, tuple[Layer, ...]]
 
 
 def _experts(config: Config, dense: FeedForward, visited: int) -> FeedForward:
-    experts = config.count("num_experts")
+    experts = config.count("num_experts", least=0)
+    if not experts:
+        return replace(dense, d_ff=0, bias=False)
     router = int(dense.d_model) * experts + experts * config.flag("router_bias")
     return replace(
         dense, n_experts=experts, experts_per_token=min(visited, experts), router_params=router
@@ -61,7 +63,7 @@ def _switch(config: Config, family: Family) -> Whole:
     biases = config.count("relative_attention_num_buckets", 32) * heads
     return shape_of(
         config, layers, n_layers=decoders, other=2 * d + 2 * biases,
-        tied=config.flag("tie_word_embeddings", True),
+        tied=config.flag("tie_word_embeddings", True), three_embeddings=True,
     )  # fmt: skip
 
 
@@ -79,7 +81,7 @@ def _nllb(config: Config, family: Family) -> Whole:
     config.notes.source_default = config.count("max_position_embeddings", 1024)
     return shape_of(
         config, layers, n_layers=decoder.layers, other=2 * 2 * config.count("hidden_size"),
-        tied=config.flag("tie_word_embeddings", True),
+        tied=config.flag("tie_word_embeddings", True), three_embeddings=True,
     )  # fmt: skip
 
 

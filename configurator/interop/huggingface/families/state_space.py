@@ -8,12 +8,12 @@ from configurator.core.layers import FeedForward, Scope
 from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import norm_size, plain_layer, state_layer
 from configurator.interop.huggingface.attention import check_heads, grouped
-from configurator.interop.huggingface.config import Config
+from configurator.interop.huggingface.config import MAX_LAYERS, Config
 from configurator.interop.huggingface.family import Family, Layer, Mixture, State
 from configurator.interop.huggingface.feed_forward import dense, mixture_of
 from configurator.interop.huggingface.recurrent import mamba1, mamba2
 from configurator.interop.huggingface.rules import at_offset, flagged
-from configurator.interop.huggingface.scopes import FULL, HYBRID, LINEAR
+from configurator.interop.huggingface.scopes import FULL, HYBRID, LINEAR, kinds_of
 
 __all__ = ["FAMILIES"]
 
@@ -29,7 +29,7 @@ _MAMBA2 = {
 }  # fmt: skip
 _ZAMBA2 = {
     "heads": "n_mamba_heads", "head_dim": "mamba_headdim", "groups": "mamba_ngroups",
-    "bias": "add_bias_linear", "conv_bias": "use_conv_bias", "inner": "",
+    "bias": "add_bias_linear", "conv_bias": "", "inner": "",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def _jamba_sparse(config: Config, i: int) -> bool:
 
 
 def _jamba_feed_forward(config: Config, family: Family, i: int) -> FeedForward | None:
-    if _jamba_sparse(config, i) and config.count("num_experts", 16) > 1:
+    if _jamba_sparse(config, i) and config.count("num_experts", 16, least=0) > 1:
         return mixture_of(config, Mixture(width="intermediate_size"), i)
     return dense(config, family, i)
 
@@ -151,40 +151,48 @@ def _nemotron_experts(config: Config, i: int) -> FeedForward:
 
 
 def _zamba_attention(config: Config) -> GroupedQuery:
+    """It reads the hidden state beside the embedding and writes the model's width."""
     d, heads = config.count("hidden_size"), config.count("num_attention_heads")
     kv = config.maybe("num_key_value_heads") or heads
     check_heads(config, heads, kv)
-    width = config.maybe("attention_head_dim") or 2 * d // heads
-    base = GroupedQuery(d_model=2 * d, n_heads=heads, n_kv_heads=kv, d_head=width)
-    return GroupedQuery(  # reads 2*d_model, writes d_model
-        d_model=2 * d, n_heads=heads, n_kv_heads=kv, d_head=width,
-        other_params=-heads * base.v_width * d,
+    both = _zamba_width(config)
+    width = config.maybe("attention_head_dim") or both // heads
+    return GroupedQuery(
+        d_model=both, n_heads=heads, n_kv_heads=kv, d_head=width,
+        other_params=-heads * width * (both - d),
     )  # fmt: skip
 
 
-def _zamba_block(config: Config, use: int, blocks: int, adapters: int = 0) -> Layer:
+def _zamba_width(config: Config) -> int:
+    """Twice the model's width; a key states it too, and must agree."""
+    both = 2 * config.count("hidden_size")
+    stated = config.maybe("attention_hidden_size")
+    if stated not in (None, both):
+        raise UsageError(
+            f"{config.named('attention_hidden_size')} is {stated}; attention reads the hidden "
+            f"state beside the embedding, so it must be twice hidden_size, {both}"
+        )
+    return both
+
+
+def _zamba_block(config: Config, use: int, blocks: int) -> Layer:
+    """One use of a shared block; untied, the class gives each use weights of its own."""
     d = config.count("hidden_size")
     width = config.maybe("intermediate_size") or 4 * d
+    own = use < blocks or not config.flag("tie_word_embeddings", True)
     return Layer(
         attention=_zamba_attention(config),
         scope=Scope("full"),
         feed_forward=FeedForward(d_model=d, d_ff=width, bias=config.flag("add_bias_linear")),
         norm_params=3 * d,
-        weights=use < blocks,
-        label="shared block" if use < blocks else "shared block, used again",
+        weights=own,
+        label="shared block" if own else "shared block, used again",
     )
 
 
-def _zamba_uses(config: Config, i: int, n: int) -> int:
-    kinds = _zamba_kinds(config, n)
-    return sum(kind == HYBRID for kind in kinds[:i])
-
-
-def _zamba_kinds(config: Config, n: int) -> list[str]:
-    listed = config.words("layer_types")
-    if listed is None:
-        return _zamba_pattern(config, n)
-    return [HYBRID if kind in (HYBRID, "g") else LINEAR for kind in listed]
+def _zamba_kinds(config: Config, family: Family) -> list[str]:
+    n = config.count("num_hidden_layers")
+    return kinds_of(config, family, n)
 
 
 def _zamba_pattern(config: Config, n: int) -> list[str]:
@@ -198,7 +206,7 @@ def _zamba(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
     state = mamba1(config, heads=config.count("n_mamba_heads", 2))
     if kind != HYBRID:
         return [state_layer(state, None, d)]
-    use = _zamba_uses(config, i, config.count("num_hidden_layers"))
+    use = _zamba_kinds(config, family)[:i].count(HYBRID)
     return [_zamba_block(config, use, 1), state_layer(state, None, d, d * d, beside=True)]
 
 
@@ -209,21 +217,30 @@ def _zamba2_pattern(config: Config, n: int) -> list[str]:
 
 
 def _zamba2(config: Config, family: Family, i: int, kind: str) -> list[Layer]:
-    d, n = config.count("hidden_size"), config.count("num_hidden_layers")
+    d = config.count("hidden_size")
     state = mamba2(config, _ZAMBA2)
     if kind != HYBRID:
         return [state_layer(state, None, d)]
-    kinds = config.words("layer_types")
-    kinds = (
-        [HYBRID if k == HYBRID else LINEAR for k in kinds] if kinds else _zamba2_pattern(config, n)
-    )
-    use = sum(k == HYBRID for k in kinds[:i])
+    use = _zamba_kinds(config, family)[:i].count(HYBRID)
     width, rank = config.maybe("intermediate_size") or 4 * d, config.count("adapter_rank", 128)
     adapters = rank * (d + 2 * width)
     if config.flag("use_shared_attention_adapter"):
         adapters += 3 * 2 * rank * 2 * d
-    block = _zamba_block(config, use, config.count("num_mem_blocks", 1))
+    blocks = config.count("num_mem_blocks", 1)
+    block = _zamba_block(config, use, blocks)
+    adapters *= block.weights * len(range(use % blocks, _zamba2_uses(config), blocks))
     return [block, state_layer(state, None, d, d * d + adapters, beside=True)]
+
+
+def _zamba2_uses(config: Config) -> int:
+    """Uses that a block has adapters for: as listed; the class does not count ``layer_types``."""
+    listed = config.values.get("hybrid_layer_ids")
+    if isinstance(listed, list):
+        return len(config.wholes("hybrid_layer_ids") or ())
+    kinds = config.values.get("layers_block_type")
+    if isinstance(kinds, list):
+        return kinds.count(HYBRID)
+    return _zamba2_pattern(config, MAX_LAYERS).count(HYBRID)
 
 
 def _plain_mamba1(config: Config, i: int) -> State:
@@ -249,7 +266,7 @@ FAMILIES = {
                         pattern=lambda config, n: [HYBRID] * n),
     "nemotron_h": Family(
         layers=_nemotron_block, pattern=_nemotron_pattern, n_layers=_nemotron_layers, gated=False,
-        mlp_bias=flagged("mlp_bias"),
+        bias="none", mlp_bias=flagged("mlp_bias"), tied=None,
     ),
     "zamba": Family(layers=_zamba, pattern=_zamba_pattern, tied=True),
     "zamba2": Family(layers=_zamba2, pattern=_zamba2_pattern, tied=True),
