@@ -134,7 +134,7 @@ class Question:
             cache=chosen.cache,
             memory=chosen.memory,
             latency=chosen.latency,
-            sensitivity=sensitivity(only(table, self.asked), frame, self.workload, self.device),
+            sensitivity=sensitivity(table, frame, self.workload, self.device, self.asked),
             quality=chosen.quality,
             initialization=initialization(case),
             test_hook=test_hook(case),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from configurator.budget import Frame
@@ -10,7 +10,7 @@ from configurator.core.case import Device, Workload
 from configurator.core.report import Sensitivity
 from configurator.core.units import format_bytes
 from configurator.rank import decide, principles
-from configurator.search import PROJECTIONS, Table, revisit
+from configurator.search import PROJECTIONS, Table, only, revisit
 
 __all__ = ["sensitivity"]
 
@@ -18,9 +18,18 @@ _REACH = 6  # doublings looked at in each direction
 Choice = tuple[str, int, int, str]
 
 
-def choice(table: Table, frame: Frame, workload: Workload, device: Device | None) -> Choice:
-    """Projection, KV heads, head width and what it takes to fit, at one workload."""
-    there = revisit(table, workload, device)
+def choice(
+    table: Table,
+    frame: Frame,
+    workload: Workload,
+    device: Device | None,
+    projections: Sequence[str],
+) -> Choice:
+    """Projection, KV heads, head width and what it takes to fit, at one workload.
+
+    Candidates of every kind bound the room, as for the answer itself; ``projections`` may win.
+    """
+    there = only(revisit(table, workload, device), projections)
     best = decide(there, principles(frame, workload, device))
     kind = PROJECTIONS[int(there.projection[best])]
     if there.fits[best]:
@@ -33,7 +42,11 @@ def choice(table: Table, frame: Frame, workload: Workload, device: Device | None
 
 
 def sensitivity(
-    table: Table, frame: Frame, workload: Workload, device: Device | None
+    table: Table,
+    frame: Frame,
+    workload: Workload,
+    device: Device | None,
+    projections: Sequence[str] = PROJECTIONS,
 ) -> tuple[Sensitivity, ...]:
     """The nearest flips in context, batch, memory and tensor parallelism.
 
@@ -43,7 +56,7 @@ def sensitivity(
     """
 
     def ask(changed: Workload, target: Device | None) -> Choice:
-        return choice(table, frame, changed, target)
+        return choice(table, frame, changed, target, projections)
 
     here = ask(workload, device)
     found: list[Sensitivity] = []

@@ -235,6 +235,21 @@ def test_differences_are_in_words() -> None:
     assert by_id["llama-3-8b"].difference == "8 KV heads against 4"
 
 
+def test_latent_heads_are_compared_without_their_rotary_part() -> None:
+    """DeepSeek-V3's heads are 128 wide beside a rotary 64 (its config.json), as recommended."""
+    attention = geometry(d_model=7168, n_heads=128, n_kv_heads=8, d_head=128)
+    shape = decoder(
+        attention,
+        n_layers=61,
+        feed_forward=FeedForward(d_model=7168, d_ff=2048, n_experts=256, experts_per_token=8),
+        vocab_size=129280,
+    )
+    for case in (Case(shape=shape), Case(shape=model("deepseek-v3").shape())):
+        found = [p for p in neighbours(case, 12) if (p.projection, p.d_model) == ("MLA", 7168)]
+        assert found
+        assert all(p.d_head == 128 and "d_head" not in p.difference for p in found)
+
+
 def test_mixtures_are_near_mixtures() -> None:
     asked = {"total_params": 236 * 10**9, "d_model": 5120, "n_layers": 60}
     assert nearest_tables(asked, moe=True, n=1)[0][1] == "deepseek-v2"

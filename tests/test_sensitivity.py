@@ -130,3 +130,16 @@ def test_two_depths_are_shown_with_their_latency():
     assert f"{deeper[0].recommendation.n_layers} layers" in deeper[0].why_not
     fixed = ask(params="7B", context="32k", target="h100-sxm", n_layers=32, d_model=4096)
     assert not any(o.label.startswith("deeper") for o in fixed.alternatives)
+
+
+def test_a_restricted_question_has_the_room_of_its_answer():
+    """MQA's weights are 96 MiB more than GQA's here, and the room they leave holds for both.
+
+    At 65,767 tokens 8 KV heads would fit beside GQA's own weights alone: the answer is 4, and 8
+    is what fewer tokens give.
+    """
+    report = ask(**CARD | {"context": 65_767, "projection": ("gqa",)})
+    assert words(report) == "GQA with 4 KV heads"
+    flip = told(report)["context", "down"]
+    assert flip.to == "GQA with 8 KV heads"
+    assert flip.flips_at < 65_767

@@ -112,6 +112,12 @@ def test_rank_computes_its_own_heads_and_at_least_one():
     assert (on_eight.n_heads, on_eight.n_kv_heads) == (4, 1)
 
 
+def test_a_split_that_does_not_divide_waits_for_the_fullest_rank():
+    """8 KV heads over 3 ranks: one holds 3, as its cache does; of 32 query heads 11."""
+    fullest = rank_attention(example(n_heads=32, n_kv_heads=8).attention, 3)
+    assert (fullest.n_heads, fullest.n_kv_heads) == (11, 3)
+
+
 def test_narrow_weights_are_faster_but_not_in_proportion():
     # gpt-fast on A100: int4 reads a quarter of the bytes and runs at twice the speed
     times = [

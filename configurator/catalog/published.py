@@ -102,7 +102,8 @@ def nearest_tables(
 ) -> list[tuple[float, str, dict[str, Any]]]:
     """Distance, name and table of the nearest models; ``asked`` holds any of the six figures.
 
-    The figures are total_params, d_model, n_layers, n_heads, n_kv_heads and d_head.
+    The figures are total_params, d_model, n_layers, n_heads, n_kv_heads and d_head: of a latent,
+    as recommended, the width of a head without its rotary part.
     """
     ranked = sorted(
         (_distance(asked, moe, table), name)
@@ -120,16 +121,17 @@ def nearest_tables(
 
 
 def _figures(shape: ModelShape) -> dict[str, int]:
-    """The six figures of a shape; a latent has no KV heads to compare."""
+    """The six figures of a shape; a latent has no KV heads to compare, and no rotary part."""
     attention = shape.attention
+    latent = attention.projection == "MLA"
     found = {
         "total_params": int(params_total(shape)),
         "d_model": int(shape.d_model),
         "n_layers": int(shape.n_layers),
         "n_heads": int(attention.n_heads),
-        "d_head": int(getattr(attention, "d_head", 0)),
+        "d_head": int(getattr(attention, "qk_nope_head_dim" if latent else "d_head", 0)),
     }
-    if attention.projection != "MLA":
+    if not latent:
         found["n_kv_heads"] = int(attention.kv_heads)
     return found
 
@@ -143,6 +145,8 @@ def _have(table: Mapping[str, Any], key: str) -> int:
         )
     if key == "n_kv_heads" and table["projection"] == "MLA":
         return 0
+    if key == "d_head" and table["projection"] == "MLA":
+        return int(table.get("qk_nope_head_dim", 0))
     return int(table.get(key, 0))
 
 
@@ -172,7 +176,7 @@ def _precedent(table: Mapping[str, Any], name: str, asked: Mapping[str, int]) ->
         projection=table["projection"],
         n_heads=table["n_heads"],
         n_kv_heads=table.get("n_kv_heads", 0),
-        d_head=table["d_head"],
+        d_head=_have(table, "d_head"),
         d_model=table["d_model"],
         n_layers=table["n_layers"],
         difference=_difference(table, asked),

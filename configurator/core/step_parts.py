@@ -50,12 +50,12 @@ class StepParts:
 
 
 def rank_attention(attention: Attention, ranks: Count) -> Any:
-    """The heads that one of ``ranks`` tensor-parallel ranks computes: at least one of each."""
+    """The heads of the fullest of ``ranks`` tensor-parallel ranks, which the others wait for."""
     if isinstance(ranks, int) and ranks == 1:
         return attention
-    changes: dict[str, Any] = {"n_heads": maximum(ceil_div(attention.n_heads, ranks), 1)}
+    changes: dict[str, Any] = {"n_heads": ceil_div(attention.n_heads, ranks)}
     if hasattr(attention, "n_kv_heads"):
-        changes["n_kv_heads"] = maximum(attention.n_kv_heads // ranks, 1)
+        changes["n_kv_heads"] = ceil_div(attention.n_kv_heads, ranks)
     return replace(attention, **changes)  # type: ignore[type-var]
 
 
