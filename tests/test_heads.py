@@ -25,6 +25,20 @@ def measured(weights: list[list[float]], words: str = "a b a", **options: object
     return measures(np.array(weights, float), **given)  # type: ignore[arg-type]
 
 
+def test_the_table_ends_with_a_head_that_looks_evenly() -> None:
+    found = maps("a b c d", seed=0)
+    table = document(found).sections[0].table
+    assert table is not None
+    # Rows of 1, 2, 3, 4 visible pieces: first and itself (1 + 1/2 + 1/3 + 1/4) / 4 = 52 %.
+    name, _, share, first, _, itself, *_ = table.rows[-1]
+    assert (name, share, first, itself) == ("even", "100%", "52%", "52%")
+    assert len(table.rows) == len(found.heads) + 1
+
+
+def test_a_task_that_was_not_learned_is_said() -> None:
+    assert "which they did not learn" in maps("a b a b", trained="induction", steps=1).weights
+
+
 # Measures, by hand
 
 

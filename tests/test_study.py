@@ -199,6 +199,8 @@ def test_arms_that_learned_nothing_are_not_compared(mqa: Study) -> None:
     for answer_given in (study.answer, mqa.answer):
         assert "nothing was learned" in answer_given
         assert "beyond noise" not in answer_given
+    assert not any("noise" in line or "mean loss" in line for line in study.findings)
+    assert not any("mean loss" in line for line in mqa.findings)
 
 
 def test_a_seed_that_did_not_get_there_is_named() -> None:
@@ -245,6 +247,7 @@ def rank_table(over: dict[int, float], error: float = 0.0) -> list[dict[str, obj
             "cache_share": 1.0,
             "bits_over_mha": {"mean": 0.0},
             "bits_over_mha_error": 0.0,
+            "bits_per_byte": {"mean": 2.0},
         }
     ]
     return rows + [
@@ -259,44 +262,70 @@ def rank_table(over: dict[int, float], error: float = 0.0) -> list[dict[str, obj
 
 
 def test_whether_cache_and_loss_meet_is_read_from_the_table() -> None:
-    assert answer(rank_table({8: 1.4, 16: 0.6, 23: 0.3, 64: 0.0})) == (
+    assert answer(rank_table({8: 1.4, 16: 0.6, 23: 0.3, 64: 0.0}), 3.5) == (
         "The cache is under 1/8 of MHA's up to rank 23 (23 + 8 rotary values); the loss is within "
         "1 bit of MHA from rank 16 on, so the two meet: at rank 23 MLA holds 12.1% of MHA's cache "
         "at +0.300 +- 0.000 bits per byte."
     )
-    apart = answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}))
+    apart = answer(rank_table({8: 3.0, 23: 1.4, 64: 0.6}), 3.5)
     assert apart.endswith("from rank 64 on: the two do not meet.")
     # Where the smallest rank tried is near, a smaller one may be too; only rank 1 is the end.
-    assert "from rank 8 on, the smallest tried, so the two meet" in answer(rank_table({8: 0.9}))
-    assert "from rank 1 on, so the two meet" in answer(rank_table({1: 0.9}))
+    assert "from rank 8 on, the smallest tried, so the two meet" in answer(
+        rank_table({8: 0.9}), 3.5
+    )
+    assert "from rank 1 on, so the two meet" in answer(rank_table({1: 0.9}), 3.5)
     # A rank that is near by luck, with a larger one that is not, does not count.
-    lucky = answer(rank_table({8: 0.9, 16: 1.1, 23: 0.5}))
+    lucky = answer(rank_table({8: 0.9, 16: 1.1, 23: 0.5}), 3.5)
     assert "within 1 bit of MHA from rank 23 on" in lucky
-    assert answer(rank_table({8: 3.0})).endswith("no rank tried stays within 1 bit of MHA.")
+    assert answer(rank_table({8: 3.0}), 3.5).endswith("no rank tried stays within 1 bit of MHA.")
 
 
 def test_bounds_that_the_seeds_cannot_decide_are_named() -> None:
     table = rank_table({1: 0.6, 8: 0.12, 16: 0.07, 64: 0.01}, error=0.03)
     for row in table:
-        row |= {"cache_elements": 256, "bits_per_byte": {"mean": 2.0}}
-    first, wide, middle, tight, _ = findings(table, 3.5)
+        row["cache_elements"] = 256
+    first, wide, middle, tight, meaning, _ = findings(table, 3.5)
     assert "scores 3.500" in first
     assert wide.endswith("meets the eighth")
     assert "from rank 16 on (+0.070 +- 0.030 bits" in middle
-    assert middle.endswith("leaves open rank 8, 16")
-    assert tight.endswith("does not meet the eighth; by means, and the seeds' scatter leaves open "
-                          "rank 64")  # fmt: skip
+    assert middle.endswith("read from means: the seeds do not decide rank 8, 16")
+    assert "95 % interval" in meaning
+    assert tight.endswith("meet the eighth; read from means: the seeds do not decide rank 64")
 
 
 def test_a_rank_that_is_near_below_one_that_is_not_is_no_bound() -> None:
     table = rank_table({23: 0.05, 64: 0.01, 128: 0.04})
     for row in table:
-        row |= {"cache_elements": 256, "bits_per_byte": {"mean": 2.0}}
+        row["cache_elements"] = 256
     tight = findings(table, 3.5)[3]
-    assert "no rank from which on all are; the nearest is rank 64 (+0.010" in tight
+    assert "not every rank from one on; the nearest is rank 64 (+0.010" in tight
     for row in table[1:]:
         row["bits_over_mha"] = {"mean": 0.05}
     assert "no rank tried; the nearest is rank 23 (+0.050" in findings(table, 3.5)[3]
+
+
+def test_models_no_better_than_byte_pairs_have_no_bounds() -> None:
+    table = rank_table({8: 0.0, 23: -0.04})
+    for row in table:
+        row["cache_elements"] = 256
+    said = answer(table, 1.9)
+    assert "nothing can be said: MHA reaches 2.000 bits per byte, no better than a table" in said
+    assert "meet" not in said
+    assert not any("within" in line for line in findings(table, 1.9))
+
+
+def test_arms_between_and_arms_whose_seeds_disagree_are_said() -> None:
+    losses = {
+        1: [1.0, 1.1, 3.0], 2: [1.0, 1.1, 1.2], 4: [1.1, 1.2, 1.3], 8: [1.25, 1.35, 1.45],
+        16: [3.0, 3.1, 3.2],
+    }  # fmt: skip
+    said = judge(losses, unsure=[1])[0]
+    assert said == (
+        "no gain from more heads is seen; from 2 to 4 (d_head 32 to 16) the curve is flat, lowest "
+        "with 2; 8 may be either: worse than 2 heads, not than all of those; with 1 the seeds "
+        "disagree; from 16 on (d_head 4 and below) they hurt: they learn later."
+    )
+    assert judge({1: [1.0, 9.0], 2: [1.0, 1.1]}, unsure=[1])[0].startswith("the seeds disagree")
 
 
 def test_the_error_of_a_mean_is_student_s() -> None:
@@ -377,7 +406,7 @@ def test_heads_study_runs_and_has_all_arms() -> None:
     assert {r["params_attention"] for r in study.rows} == {4 * 64 * 64}
     assert len(study.runs) == 8
     assert study.answer.startswith("Copy: ")
-    with pytest.raises(UsageError, match="heads 3 must divide 64"):
+    with pytest.raises(UsageError, match="heads 3 do not divide the width of 64"):
         study_heads(TINY, heads=(3, 4))
     with pytest.raises(UsageError, match="nothing to compare with"):
         study_heads(TINY, heads=(4,))

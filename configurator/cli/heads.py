@@ -10,6 +10,7 @@ import typer
 
 from configurator.cli._training import Steps
 from configurator.cli.options import Format, NHeads, NKvHeads, Output
+from configurator.core.errors import UsageError
 
 __all__ = ["heads"]
 
@@ -64,6 +65,8 @@ def heads(
     if quiet:
         plot, output = output, None
     chosen = form(format, output)
+    if steps is not None and trained is None:
+        raise UsageError(f"--steps {steps} trains nothing by itself; name a task with --trained")
     check_files(output, plot)
     need_torch("heads")
     from configurator.study.head_maps import maps

@@ -66,8 +66,8 @@ def study(
     """Run one of the exercises: heads, mqa or mla-rank, with curves, a table and an answer.
 
     heads: width 64 in 1 to 16 heads; mqa: fewer key/value heads, parameters and cache counted;
-    mla-rank: MLA's latent rank against perplexity on real text. Each takes a quarter
-    to three quarters of an hour on one core; Ctrl-C keeps what is finished.
+    mla-rank: MLA's latent rank against perplexity on real text. Each takes ten
+    minutes to an hour on one core; Ctrl-C keeps what is finished.
     """
     from configurator.cli._training import Training, need_torch, parse_seeds
     from configurator.cli.output import deliver
@@ -129,6 +129,7 @@ def _write(result: Study, folder: Path) -> None:
     from configurator.render.json import to_json
     from configurator.render.markdown import to_markdown
 
+    folder.mkdir(exist_ok=True)
     text = to_markdown(result.document())
     if find_spec("matplotlib") is None:
         print("no picture: it needs matplotlib (the plots extra)", file=sys.stderr)
@@ -142,7 +143,7 @@ def _write(result: Study, folder: Path) -> None:
 
 
 def _folder(output: str | None) -> Path | None:
-    """The folder to write into; made where only its last part is missing."""
+    """The folder to write into; where only its last part is missing, it is made at the end."""
     if output is None:
         return None
     from configurator.cli.output import check_writable
@@ -150,10 +151,8 @@ def _folder(output: str | None) -> Path | None:
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"output {output!r} is a file; a study writes several, name a folder")
-    if not folder.is_dir():
-        if not folder.parent.is_dir():
-            raise UsageError(f"output {output!r}: {folder.parent} does not exist; make it first")
-        folder.mkdir()
+    if not folder.is_dir() and not folder.parent.is_dir():
+        raise UsageError(f"output {output!r}: {folder.parent} does not exist; make it first")
     check_writable("--output", folder)
     return folder
 

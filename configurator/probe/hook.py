@@ -225,7 +225,7 @@ def _judge(
         seconds=sum(r.seconds for r in (*runs, control)),
         control_accuracy=control.accuracy,
         passed=passed,
-        verdict=_verdict(task, worst, control, len(seeds)),
+        verdict=_verdict(task, worst, control, len(seeds), cut=shrunk.cut),
         curve=(*(_curve(r, LAYERS) for r in runs), _curve(control, CONTROL_LAYERS)),
         geometry=asdict(shrunk.attention) | {"projection": shrunk.attention.projection},
         shrunk=shrunk.said,
@@ -237,14 +237,15 @@ def _judge(
     )
 
 
-def _verdict(task: Task, worst: Run, control: Run, n_seeds: int) -> str:
-    scope = f"the worse of {n_seeds} seeds" if n_seeds > 1 else f"seed {worst.seed}"
+def _verdict(task: Task, worst: Run, control: Run, n_seeds: int, *, cut: bool = False) -> str:
+    scope = f"the worst of {n_seeds} seeds" if n_seeds > 1 else f"seed {worst.seed}"
+    two = "two layers of the shrunk version" if cut else "two layers"
     if worst.accuracy < THRESHOLD:
         return (
-            f"missed: two layers reach {worst.accuracy:.1%} on {task.name} ({scope}) within "
+            f"missed: {two} reach {worst.accuracy:.1%} on {task.name} ({scope}) within "
             f"{worst.steps} steps; {THRESHOLD:.0%} was asked for"
         )
-    text = f"two layers reach {worst.accuracy:.1%} on {task.name} ({scope})"
+    text = f"{two} reach {worst.accuracy:.1%} on {task.name} ({scope})"
     if control.accuracy < THRESHOLD:
         must = ", as it must" if task.one_layer_fails else ""
         return f"passed: {text}; one layer stays at {control.accuracy:.1%}{must}"

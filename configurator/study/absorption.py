@@ -30,7 +30,7 @@ def absorption(attention: Latent, *, context: int) -> tuple[str, ...]:
         f"absorption at rank {attention.kv_lora_rank}: decoding one token at {context:,} cached "
         f"ones takes {rebuilt + narrow:.3g} FLOPs in a layer expanded (of which {rebuilt:.3g} to "
         f"rebuild keys and values) and {wide:.3g} absorbed, "
-        f"{(rebuilt + narrow) / wide:.1f} times fewer",
+        f"{(rebuilt + narrow) / wide:.1f} times fewer, the new token's own projections left out",
         f"absorption leaves the cache ({latent:,} values) and the weights as they are; an "
         f"implementation that keeps the rebuilt keys and values instead would hold {kept:,}",
     )
@@ -56,8 +56,9 @@ def equal_ways(model: TinyModel, *, context: int = 64) -> str:
             stepped[absorbed] = torch.cat(parts, dim=1)
     scale = float(whole.abs().max())
     gaps = [float((stepped[way] - whole).abs().max()) / scale for way in (False, True)]
+    rank = layer.attention.geometry.kv_lora_rank
     return (
-        f"checked on a layer of the study, not trained: decoding {context} tokens from the cached "
+        f"checked on an untrained layer of rank {rank}: decoding {context} tokens from the cached "
         f"latent, expanded and absorbed, gives the full forward to within {gaps[0]:.0e} and "
         f"{gaps[1]:.0e} of its largest value"
     )

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from configurator.core.errors import UsageError
 from configurator.probe.task import Batch, Rows
 
-__all__ = ["VOCAB_SIZE", "Corpus", "pair_bits", "python_text", "read_corpus"]
+__all__ = ["SHORTEST_LINE", "VOCAB_SIZE", "Corpus", "pair_bits", "python_text", "read_corpus"]
 
 VOCAB_SIZE = 256
 _BLOCK = 4096
 _HELD_OUT_EVERY = 10
 _MOST_BYTES = 64 * 2**20
-_SHORTEST_LINE = 40
+SHORTEST_LINE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,8 @@ def read_corpus(path: Path | None = None, *, context: int = 128) -> Corpus:
     """
     if path is None:
         return _cut("Python's language reference (pydoc_data.topics)", python_text(), context)
+    if path.exists() and not path.is_file():
+        raise UsageError(f"--corpus {path} is no plain file; name one that holds text")
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES + 1)
@@ -134,6 +136,6 @@ def _cut(name: str, text: bytes, context: int) -> Corpus:
 def _repeated_share(train: bytes, held_out: bytes) -> float:
     """Bytes of held-out lines of 40 bytes or more that the training part has word for word."""
     known = {line.strip() for line in train.splitlines()}
-    lines = [s for line in held_out.splitlines() if len(s := line.strip()) >= _SHORTEST_LINE]
+    lines = [s for line in held_out.splitlines() if len(s := line.strip()) >= SHORTEST_LINE]
     total = sum(map(len, lines))
     return sum(len(line) for line in lines if line in known) / total if total else 0.0

@@ -6,7 +6,7 @@ that a token can look at changes, and with it the width that each look has (d_he
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from statistics import fmean
@@ -56,7 +56,10 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         raise UsageError(f"heads {list(heads)}: one count has nothing to compare with; give two")
     wrong = [h for h in heads if h < 1 or D_MODEL % h or (D_MODEL // h) % 2]
     if wrong:
-        raise UsageError(f"heads {wrong[0]} must divide {D_MODEL} into an even width of a head")
+        raise UsageError(
+            f"heads {wrong[0]} do not divide the width of {D_MODEL} into even head widths; "
+            "1, 2, 4, 8, 16 and 32 do"
+        )
     device = pick_device(effort.device)
     arms = {
         (name, n_heads): Arm(
@@ -82,10 +85,9 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
     losses = {
         name: {h: [mean_loss(run) for run in runs[name, h]] for h in heads} for name in _TASKS
     }
-    sentences = {name: judge(losses[name]) for name in _TASKS}
-    for name, said in sentences.items():
-        idle = nothing_learned(run for h in heads for run in runs[name, h])
-        said[0] = f"{idle}." if idle else said[0]
+    sentences = {
+        name: _sentences({h: runs[name, h] for h in heads}, losses[name]) for name in _TASKS
+    }
     return Study(
         study="heads",
         title=f"number of heads at a width of {D_MODEL}",
@@ -94,11 +96,7 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
         findings=tuple(
             f"{name}: {s}"
             for name, said in sentences.items()
-            for s in (
-                *said[1:],
-                _ends({h: runs[name, h] for h in heads}),
-                *late({h: runs[name, h] for h in heads}),
-            )
+            for s in said[1:]
         ),
         limits=(
             "Mean loss over the run is compared, not the final loss: arms that solve a task end "
@@ -143,10 +141,26 @@ def study_heads(effort: Effort, *, heads: Sequence[int] = HEADS, rows: int = 32)
     )  # fmt: skip
 
 
-def judge(losses: Losses) -> list[str]:
+def _sentences(runs: dict[int, list[Run]], losses: Losses) -> list[str]:
+    """One task's answer and what stands behind it; a task that nothing learned has no more."""
+    idle = nothing_learned(run for arm in runs.values() for run in arm)
+    if idle:
+        return [f"{idle}."]
+    return [*judge(losses, [h for h, arm in runs.items() if _short(arm)]), _ends(runs), *late(runs)]
+
+
+def _short(arm: Sequence[Run]) -> list[Run]:
+    """The runs that did not get there where others of their arm did."""
+    short = [run for run in arm if run.accuracy < _REACHED]
+    return short if len(short) < len(arm) else []
+
+
+def judge(losses: Losses, unsure: Collection[int] = ()) -> list[str]:
     """The answer in a sentence, then what each doubling does; from the losses alone.
 
-    ``losses`` holds, by number of heads, one mean loss a seed.
+    Args:
+        losses: by number of heads, one mean loss a seed.
+        unsure: head counts of which some seeds learned the task and some did not.
     """
     heads = sorted(losses)
     words = {-1: "helps", 0: "makes no difference beyond noise", 1: "hurts"}
@@ -157,12 +171,15 @@ def judge(losses: Losses) -> list[str]:
         f"{deviation(losses[b]):.3f} nats (mean and deviation over seeds)"
         for a, b in pairwise(heads)
     ]
-    return [_answer(losses, heads), *steps]
+    return [_answer(losses, [h for h in heads if h not in unsure], sorted(unsure)), *steps]
 
 
-def _answer(losses: Losses, heads: Sequence[int]) -> str:
+def _answer(losses: Losses, heads: Sequence[int], unsure: Sequence[int]) -> str:
+    """What more heads do, from the arms of which every seed tells the same."""
     if min(len(values) for values in losses.values()) < 2:
         return "one seed cannot tell a difference from noise; run at least two."
+    if len(heads) < 2:
+        return f"the seeds disagree with {_list(unsure)} heads; run more of them."
     best = min(heads, key=lambda h: fmean(losses[h]))
     equal = [h for h in heads if not differ(losses[best], losses[h])]
     few, most = min(equal), max(equal)
@@ -178,9 +195,15 @@ def _answer(losses: Losses, heads: Sequence[int]) -> str:
     if worse:
         text += f", but {_list(worse)} in between came out worse, which is not explained here"
     many = [h for h in heads if h > most]
-    if many:
+    sure = [h for h in many if all(differ(losses[e], losses[h]) for e in equal)]
+    between = [h for h in many if h not in sure]
+    if between:
+        text += f"; {_list(between)} may be either: worse than {best} heads, not than all of those"
+    if unsure:
+        text += f"; with {_list(unsure)} the seeds disagree"
+    if sure:
         return (
-            f"{text}; from {many[0]} on (d_head {D_MODEL // many[0]} and below) they hurt: they "
+            f"{text}; from {sure[0]} on (d_head {D_MODEL // sure[0]} and below) they hurt: they "
             "learn later."
         )
     return f"{text}; none tried hurts."
@@ -199,8 +222,8 @@ def late(runs: dict[int, list[Run]]) -> list[str]:
     """Seeds that did not get there although others of their arm did."""
     found = []
     for h, arm in runs.items():
-        short = [run for run in arm if run.accuracy < _REACHED]
-        if 0 < len(short) < len(arm):
+        short = _short(arm)
+        if short:
             each = ", ".join(f"{run.accuracy:.1%} with seed {run.seed}" for run in short)
             found.append(
                 f"with {h} head{'s' * (h > 1)}, {len(short)} of {len(arm)} seeds had not learned "

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from configurator.attention.gqa import GroupedQueryAttention
 from configurator.core.errors import UsageError, show
 from configurator.core.kinds.gqa import GroupedQuery
-from configurator.probe.hook import recipe_for
+from configurator.probe.hook import THRESHOLD, recipe_for
 from configurator.probe.model import MOST_SEED, TinyModel, build
 from configurator.probe.task import Task, task
 from configurator.probe.train import Progress, train
@@ -244,8 +244,10 @@ def _trained(
         watch=watch,
     )
     said = (
-        f"two layers trained on {task_name}: {done.accuracy:.1%} after {done.steps} steps, "
-        f"seed {seed}" + (f"; {chosen.reads}" if chosen.reads else "")
+        f"two layers trained on {task_name}"
+        + (", which they did not learn" if done.accuracy < THRESHOLD else "")
+        + f": {done.accuracy:.1%} right after {done.steps} steps, seed {seed}"
+        + (f"; {chosen.reads}" if chosen.reads else "")
     )
     return _layers(model, torch.tensor([tokens])), said
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from textwrap import wrap
 
+import numpy as np
+
 from configurator.render.curves import Map, maps_svg
 from configurator.render.document import Document, Section, Table
-from configurator.study.head_maps import HeadMap, Maps
+from configurator.study.head_maps import HeadMap, Maps, measures
 
 __all__ = ["document", "drawn", "picture"]
 
@@ -102,8 +104,9 @@ def _table(found: Maps) -> Table:
     if not crossed:
         header += ["Distance", "Itself", "Before", "Follower"]
     rows = []
-    for head in found.heads:
-        row = [f"{head.layer}.{head.head}", f"{head.entropy_bits:.2f}", f"{head.entropy_share:.0%}",
+    for head in (*found.heads, _even(found)):
+        name = f"{head.layer}.{head.head}" if head.layer else "even"
+        row = [name, f"{head.entropy_bits:.2f}", f"{head.entropy_share:.0%}",
                _share(head.to_first)]  # fmt: skip
         if not crossed:
             row += [f"{head.distance:.1f}", _share(head.to_self), _share(head.to_previous),
@@ -112,8 +115,21 @@ def _table(found: Maps) -> Table:
     return Table(header=tuple(header), rows=tuple(rows), right=tuple(range(1, len(header))))
 
 
+def _even(found: Maps) -> HeadMap:
+    """A head that looks evenly at all it may see: what the figures of the others compare with."""
+    n_rows, n_columns = len(found.text), len(found.source or found.text)
+    seen = np.tri(n_rows) if found.causal else np.ones((n_rows, n_columns))
+    return measures(
+        seen / seen.sum(axis=1, keepdims=True), layer=0, head=0, causal=found.causal,
+        words=found.text, cross=found.source is not None,
+    )  # fmt: skip
+
+
 def _legend(found: Maps) -> str:
-    text = "Entropy: how spread a row is, and as a share of the most it could be. "
+    text = (
+        "Even: a head that looks alike at all it may see, to compare with. Entropy: how spread a "
+        "row is, and as a share of the most it could be. "
+    )
     if found.source is not None:
         return text + "First: mean weight on the source's first piece."
     return (

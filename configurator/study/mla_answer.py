@@ -46,11 +46,25 @@ def _from(row: dict[str, Any], table: Sequence[dict[str, Any]]) -> str:
     return f"from rank {rank} on" + ", the smallest tried" * smallest
 
 
-def answer(table: Sequence[dict[str, Any]]) -> str:
-    """Where the cache is small enough, where the loss is, and whether the two meet."""
+def _learned(table: Sequence[dict[str, Any]], pair_bits: float) -> bool:
+    return bool(table[0]["bits_per_byte"]["mean"] < pair_bits)
+
+
+def answer(table: Sequence[dict[str, Any]], pair_bits: float) -> str:
+    """Where the cache is small enough, where the loss is, and whether the two meet.
+
+    ``pair_bits`` is what a table of byte pairs scores: a model that is no better has learned
+    nothing that attention is for, and its bounds say nothing.
+    """
     top, near = _under(table), _within(table, BOUNDS_BITS[0])
     limit = largest_rank_under(SHARE)
     cache = f"The cache is under 1/8 of MHA's up to rank {limit} ({limit} + {D_ROPE} rotary values)"
+    if not _learned(table, pair_bits):
+        return (
+            f"{cache}; of the loss nothing can be said: MHA reaches "
+            f"{table[0]['bits_per_byte']['mean']:.3f} bits per byte, no better than a table of "
+            f"byte pairs ({pair_bits:.3f}); train longer."
+        )
     if near is None:
         return f"{cache}; no rank tried stays within {BOUNDS_BITS[0]:g} bit of MHA."
     text = f"{cache}; the loss is within {BOUNDS_BITS[0]:g} bit of MHA {_from(near, table)}"
@@ -74,8 +88,12 @@ def findings(table: Sequence[dict[str, Any]], pair_bits: float) -> tuple[str, ..
         f"{mha['cache_elements']} values per token and layer; a table of byte pairs, without any "
         f"attention, scores {pair_bits:.3f}: a bound of {BOUNDS_BITS[0]:g} bit "
         f"({bits + BOUNDS_BITS[0]:.3f}) asks for little, and the two tighter ones say more",
-        *(_bound(table, bound, top) for bound in BOUNDS_BITS),
     ]
+    if _learned(table, pair_bits):
+        found += [_bound(table, bound, top) for bound in BOUNDS_BITS]
+        found.append(
+            "+- is the 95 % interval of the mean difference from MHA over seeds, pair by pair"
+        )
     if top is not None:
         without = top["kv_lora_rank"] / mha["cache_elements"]
         found.append(
@@ -93,7 +111,7 @@ def _bound(table: Sequence[dict[str, Any]], bound: float, top: dict[str, Any] | 
     if near is None:
         nearest = min(table[1:], key=lambda r: r["bits_over_mha"]["mean"])
         inside = nearest["bits_over_mha"]["mean"] <= bound
-        none = "no rank from which on all are" if inside else "no rank tried"
+        none = "not every rank from one on" if inside else "no rank tried"
         text = (
             f"within {bound:g} bit of MHA: {none}; the nearest is rank "
             f"{nearest['kv_lora_rank']} ({_over(nearest)}, cache {nearest['cache_share']:.1%})"
@@ -111,7 +129,7 @@ def _bound(table: Sequence[dict[str, Any]], bound: float, top: dict[str, Any] | 
         if abs(r["bits_over_mha"]["mean"] - bound) <= (r["bits_over_mha_error"] or 0.0)
     ]
     if unsure:
-        text += f"; by means, and the seeds' scatter leaves open rank {', '.join(unsure)}"
+        text += f"; read from means: the seeds do not decide rank {', '.join(unsure)}"
     return text
 
 

@@ -24,7 +24,7 @@ from configurator.probe.train import Recipe, Run
 from configurator.render.curves import Panel, Series
 from configurator.study.absorption import absorption, equal_ways
 from configurator.study.bands import error, loss_band, spread
-from configurator.study.corpus import VOCAB_SIZE, pair_bits, read_corpus
+from configurator.study.corpus import SHORTEST_LINE, VOCAB_SIZE, pair_bits, read_corpus
 from configurator.study.mla_answer import (
     BOUNDS_BITS,
     D_HEAD,
@@ -98,6 +98,7 @@ def study_mla_rank(
     }  # fmt: skip
     sweep = Sweep()
     sweep.train(list(arms.values()), effort, device, settings)
+    pairs = pair_bits(data)
     table = [_row(rank, arm, sweep, count_at) for rank, arm in arms.items()]
     return Study(
         study="mla-rank",
@@ -106,26 +107,26 @@ def study_mla_rank(
             "At which rank is MLA's cache under 1/8 of MHA's, at which does its loss stay near "
             "MHA's, and do the two meet?"
         ),
-        answer=answer(table),
+        answer=answer(table, pairs),
         findings=(
-            *findings(table, pair_bits(data)),
+            *findings(table, pairs),
             *absorption(_latent(largest_rank_under(SHARE)), context=count_at),
             equal_ways(untrained(arms[chosen[-1]])),
         ),
         limits=(
-            "Two layers and a short training on one small text: the order of ranks is the result, "
-            "the bits are this model's own.",
+            "Two layers and a short training on one small text: the bits are this model's own, and "
+            "neighbouring ranks whose brackets overlap are not told apart.",
             "A context of 128 bytes does not ask for much memory; long contexts may want more "
             "rank. Tokens are bytes here, so bits per token and bits per byte are the same figure.",
-            "The latent is normalized before it is expanded, as in DeepSeek-V2: of one of rank 1 "
-            "only the sign is left.",
-            f"MLA's arms keep a rotary key of {D_ROPE} beside {D_HEAD} wide heads and differ from "
+            "The latent is normalized before it is expanded, as in DeepSeek-V2: at rank 1 only its "
+            "sign is left.",
+            f"MLA's arms keep a rotary key of {D_ROPE} beside {D_HEAD}-wide heads and differ from "
             "MHA in parameters too; the table counts them.",
         ),
         columns=(
             ("name", "Attention"), ("cache_elements", "Cached values, token and layer"),
             ("of_which_rotary", "Of which rotary"),
-            ("cache_bytes_fp16", f"Cache at {count_at}, bytes in fp16"),
+            ("cache_bytes_fp16", f"Cache at {count_at}, both layers, bytes in fp16"),
             ("cache_share", "Of MHA's"), ("params_attention", "Attention parameters"),
             ("bits_per_byte", "Bits per byte, held out"), ("perplexity", "Perplexity per byte"),
             ("bits_over_mha", "Bits over MHA"),
@@ -138,8 +139,9 @@ def study_mla_rank(
             "text": f"{data.name}, sha256 {data.sha256[:16]}",
             "split": (
                 f"{len(data.train):,} bytes to train, {len(data.checks):,} for curves, "
-                f"{len(data.final):,} for the figures; {data.repeated_share:.1%} of the held-out "
-                "lines also stand in the training part"
+                f"{len(data.final):,} for the figures; of the held-out lines of "
+                f"{SHORTEST_LINE} bytes and more, {data.repeated_share:.1%} by bytes also stand in "
+                "the training part"
             ),
             "model": (
                 f"{LAYERS} layers, width {N_HEADS * D_HEAD}, {N_HEADS} heads of {D_HEAD}, "

@@ -86,7 +86,7 @@ def study_mqa(
         title=f"sharing keys and values among {n_heads} query heads",
         question="What do MQA and GQA save against MHA, and what do they cost on the same task?",
         answer=_answer(table, losses, task_name, count_at, idle),
-        findings=_findings(table, losses, n_heads),
+        findings=_findings(table, losses, n_heads, idle),
         limits=(
             "Attention parameters saved are not given back to the feed-forward (there is none), "
             "so the arms with fewer KV heads are also the smaller models.",
@@ -208,19 +208,22 @@ def _answer(
 
 
 def _findings(
-    table: Sequence[dict[str, Any]], losses: dict[int, list[float]], n_heads: int
+    table: Sequence[dict[str, Any]], losses: dict[int, list[float]], n_heads: int, idle: str
 ) -> tuple[str, ...]:
     words = {-1: "below", 0: "not to be told from", 1: "above"}
     found = []
     for row in table[1:]:
         told = differ(losses[n_heads], losses[row["n_kv_heads"]])
+        learned = (
+            f"; mean loss {fmean(losses[row['n_kv_heads']]):.3f} +- "
+            f"{deviation(losses[row['n_kv_heads']]):.3f} is {words[told]} MHA's "
+            f"{fmean(losses[n_heads]):.3f} +- {deviation(losses[n_heads]):.3f} nats (mean and "
+            "deviation over seeds)"
+        )
         found.append(
             f"{row['name']}: {row['params_saved_share']:.0%} of the attention parameters and "
             f"{1 - row['cache_share']:.0%} of the cache saved "
             f"({format_bytes(table[0]['cache_bytes_fp16'])} to "
-            f"{format_bytes(row['cache_bytes_fp16'])}); mean loss "
-            f"{fmean(losses[row['n_kv_heads']]):.3f} +- {deviation(losses[row['n_kv_heads']]):.3f} "
-            f"is {words[told]} MHA's {fmean(losses[n_heads]):.3f} +- "
-            f"{deviation(losses[n_heads]):.3f} nats (mean and deviation over seeds)"
+            f"{format_bytes(row['cache_bytes_fp16'])})" + ("" if idle else learned)
         )
     return tuple(found)

@@ -9,8 +9,8 @@
 At four head widths MLA's loss was as low as that of MHA or lower in each of seven published
 comparisons from 183M to 2.9B. Smaller latents lost: with a total latent of half the width 0.3 %
 of loss, of a quarter 4.4 %, of an eighth 10 %, on a small corpus. In
-our two-layer byte models with heads of 16, a rank of 64 was at +0.011 +- 0.036 bits of MHA's, a
-rank of 16 at +0.083 +- 0.048 and a rank of 8 at +0.149 +- 0.075.
+our two-layer byte models with heads of 16, ranks of half a head and one head were at +0.149 and
++0.083 bits of MHA's; 23, 32, 64 and 128 lay between +0.011 and +0.038, not told apart.
 
 ## Instead
 
