@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from configurator import __main__ as entrance
 from configurator import __version__
 from configurator.cli import main
 from configurator.cli.app import commands
@@ -32,6 +33,23 @@ def test_version_and_bare_call(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"mha-configurator {__version__}\n"
     assert main([]) == 0
     assert "recommend --params 7B" in capsys.readouterr().out
+
+
+def test_an_interrupt_while_the_command_loads_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("configurator.cli.main", interrupted)
+    assert entrance.run() == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    # Nothing is loaded before the guard that takes a while: an interrupt there would show.
+    code = "import sys, configurator.__main__; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    ).stdout.split()
+    assert not {"typer", "rich", "numpy", "pydantic", "configurator.cli"} & set(loaded)
 
 
 def test_help_lists_every_command_that_exists_and_no_other(
