@@ -47,15 +47,15 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="folder for the table, the rows, the picture")
     args = parser.parse_args()
     found = calibrate(args.device, budget_s=args.budget)
-    text = to_markdown(calibration_document(found, ""))
+    shown = calibration_document(found, "")
     if args.output:
         stem = args.output / f"calibration_{device_slug(dict(found.profile.environment))}_{today()}"
         picture = stem.with_suffix(".svg")
         picture.write_text(predicted_vs_measured(rows(found), "Points that were not fitted"))
-        text += f"\n![Predicted against measured]({picture.name})\n"
-        stem.with_suffix(".md").write_text(text)
+        shown = shown.with_pictures((picture.name, "Predicted against measured"))
+        stem.with_suffix(".md").write_text(to_markdown(shown))
         stem.with_suffix(".json").write_text(json.dumps(document(found), indent=1) + "\n")
-    sys.stdout.write(text)
+    sys.stdout.write(to_markdown(shown))
     return 0
 
 

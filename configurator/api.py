@@ -20,7 +20,8 @@ from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Option, Report, RuleReport
 from configurator.core.shapes import check_groups
-from configurator.question import Question, command, echo, workload_of
+from configurator.question import Question, workload_of
+from configurator.repeat import command, echo
 from configurator.schema import GeometryRequest, Request
 from configurator.search import shape_of
 from configurator.target import describe, device_of, resolve

@@ -21,7 +21,7 @@ from typing import Any
 from configurator.catalog.classes import memory_share
 from configurator.core.case import Device
 from configurator.core.errors import MissingError, UsageError
-from configurator.core.files import write_whole
+from configurator.files import write_whole
 from configurator.host_facts import Accelerator, Host, available_bytes, detect
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,14 +25,15 @@ from configurator.explain import reason, test_hook, why, why_not
 from configurator.front import pareto
 from configurator.rank import decide, order, principles
 from configurator.remedies import remedies
-from configurator.schema import GeometryRequest, Request, rate_text
+from configurator.repeat import command, echo
+from configurator.schema import GeometryRequest, Request
 from configurator.search import PROJECTIONS, Grid, Table, grid, only, shape_of, tabulate
 from configurator.sensitivity import sensitivity
 from configurator.target import describe, resolve
 from configurator.training import training_report
 from configurator.unhonoured import nothing_possible, unhonoured
 
-__all__ = ["Question", "command", "echo", "on_front", "workload_of"]
+__all__ = ["Question", "on_front", "workload_of"]
 
 _LATENT_FROM = 4_000_000_000  # below it the list of five names MQA instead of MLA
 _PRECEDENTS = 4
@@ -327,37 +327,3 @@ def workload_of(
         benchmarking=request.benchmarking,
         allow_decoupled=request.allow_decoupled_heads,
     )
-
-
-def echo(request: Request | GeometryRequest, workload: Workload) -> dict[str, Any]:
-    """The request as understood, whole numbers, defaults filled in."""
-    said = request.model_dump(mode="json")
-    said["tensor_parallel"] = int(workload.tensor_parallel)
-    said["kv_dtype"] = workload.kv.name
-    return said
-
-
-def command(name: str, request: Request | GeometryRequest) -> str:
-    """The exact command that reproduces the answer; defaults are left out."""
-    parts = ["mha-configurator", name]
-    for key in type(request).model_fields:
-        value = getattr(request, key)
-        field = type(request).model_fields[key]
-        if value is None or value == field.default:
-            continue
-        flag = "--" + key.replace("_", "-")
-        if key == "tie_embeddings":
-            parts.append(flag if value else "--untie-embeddings")
-        elif key == "allow_decoupled_heads" and isinstance(request, GeometryRequest):
-            continue
-        elif value is True:
-            parts.append(flag)
-        else:
-            parts += [flag, _flag_value(key, value)]
-    return " ".join(shlex.quote(part) for part in parts)
-
-
-def _flag_value(key: str, value: Any) -> str:
-    if key in ("bandwidth", "tflops"):
-        return rate_text(key, value)
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

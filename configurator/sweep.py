@@ -20,8 +20,9 @@ from configurator import __version__
 from configurator.assemble import label
 from configurator.core.errors import UsageError, show, unknown
 from configurator.core.units import parse_params, parse_tokens
-from configurator.question import Question, command, echo
+from configurator.question import Question
 from configurator.rank import order, principles
+from configurator.repeat import command, echo
 from configurator.runner import run_map
 from configurator.schema import Request
 from configurator.search import PROJECTIONS, Table, only, work_columns

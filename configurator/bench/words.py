@@ -74,8 +74,8 @@ def _by_case(timed: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
     )
 
 
-def bench_document(found: Mapping[str, Any], pictures: Sequence[str] = ()) -> Document:
-    """A benchmark's document in words; ``pictures`` are files to name."""
+def bench_document(found: Mapping[str, Any]) -> Document:
+    """A benchmark's document in words."""
     rows = found["rows"]
     best = winners(rows)
     differ = [r for r in rows if r["status"] == "bytes differ"]
@@ -109,7 +109,6 @@ def bench_document(found: Mapping[str, Any], pictures: Sequence[str] = ()) -> Do
             ),
             Section(title="Said of single rows", points=_flags(timed)),
             *_by_case(timed),
-            Section(title="Pictures", points=tuple(pictures)),
             Section(title="This machine", facts=_machine(found["environment"])),
             Section(title="This answer again", code=str(found.get("command", ""))),
         ),

@@ -16,7 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from configurator.core.errors import UsageError
-from configurator.core.files import write_whole
+from configurator.files import write_whole
 
 __all__ = ["CATALOG", "cache_folder", "load", "read_toml"]
 

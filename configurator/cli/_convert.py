@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from configurator.core.errors import UsageError
@@ -25,6 +24,7 @@ def converted(
     from configurator.convert import convert
     from configurator.core.units import parse_tokens
     from configurator.render.conversion import document
+    from configurator.repeat import repeated
     from configurator.target import device_of
 
     chosen = form(format, output)
@@ -36,14 +36,12 @@ def converted(
             f"leave it out (allowed: {', '.join('--' + k.replace('_', '-') for k in _TAKEN)}, "
             "--target)"
         )
-    words = ["mha-configurator", "recommend", "--from", source]
-    for key, value in given.items():
-        words += [f"--{key.replace('_', '-')}", str(value)]
+    command = repeated("recommend", {"from": source, **given})
     device = device_of(dict(given))
     work = {k: given[k] for k in _TAKEN if k in given}
     for key in ("context", "source_len"):
         if key in work:
             work[key] = parse_tokens(work[key], key.replace("_", "-"))
-    found = convert(source, device=device, command=shlex.join(words), **work)
+    found = convert(source, device=device, command=command, **work)
     deliver(found, lambda: document(found), chosen, output)
     return 1 if found.verdict == "not enough" else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from configurator.core.case import Case
     from configurator.core.kinds import Attention
+    from configurator.render.document import Document
 
 __all__ = ["bench", "progress_bar"]
 
@@ -91,11 +91,10 @@ def bench(
     from configurator.bench.sweep import document, rows_file, run
     from configurator.bench.whole import check_cache
     from configurator.bench.words import bench_document
-    from configurator.cli.output import check_writable, deliver, form, write_whole
+    from configurator.cli.output import check_writable, deliver, form
     from configurator.core.units import parse_seconds
     from configurator.probe.device import pick_device
     from configurator.render.json import plain
-    from configurator.render.markdown import to_markdown
 
     chosen = form(format, output)
     if output is not None:
@@ -103,11 +102,12 @@ def bench(
     how = {key: given.pop(key, None) for key in ("on", "shard", "budget", "resume")}
     budget = parse_seconds(how["budget"] or "60s")
     where = default_device() if device is None else pick_device(device)
-    case, shapes, command, asked = _asked(given)
-    command += _own_options(
-        phase=phase, formulations=formulations, device=device, compile=compiled, only=only,
-        budget=how["budget"],
-    )  # fmt: skip
+    own = {
+        "phase": None if phase == _PHASES else phase, "formulations": formulations,
+        "device": device, "compile": compiled or None, "only": only or None,
+        "budget": how["budget"],
+    }  # fmt: skip
+    case, shapes, command, asked = _asked(given, own)
     there = _node_with(case, how["on"])
     whole = check_cache(case, where)
     points = points_of(
@@ -127,14 +127,12 @@ def bench(
             keep=keep, accelerator=there, progress=told,
         )  # fmt: skip
     found = document(results, asked=asked, command=command, cache=plain(whole))
-    pictures = _pictures(found["rows"], output) if chosen in ("markdown", "html") else {}
-    if chosen == "markdown" and output is not None and pictures:
-        text = to_markdown(bench_document(found))
-        text += "".join(f"\n![{title}]({name})\n" for name, title in pictures.items())
-        write_whole(Path(output), text)
-        print(f"wrote {output}", file=sys.stderr)
-    else:
-        deliver(found, lambda: bench_document(found, tuple(pictures)), chosen, output)
+    pictures = _pictures(found["rows"], output) if chosen in ("markdown", "html") else ()
+
+    def drawn() -> Document:
+        return bench_document(found).with_pictures(*pictures)
+
+    deliver(found, drawn, chosen, output)
     if keep is not None and how["shard"]:
         print(f"rows are in {keep}: join the parts with merge", file=sys.stderr)
     elif keep is not None:
@@ -143,13 +141,13 @@ def bench(
     return 1 if differ or not whole.exact else 0
 
 
-def _asked(given: Given) -> tuple[Case, list[Attention], str, str]:
+def _asked(given: Given, own: dict[str, Any]) -> tuple[Case, list[Attention], str, str]:
     """The case, the geometries to compare, the command that repeats it, and what was asked."""
     from configurator import api
     from configurator.bench.cases import alternatives
     from configurator.bench.verification import geometries
     from configurator.cli.asked import request_of
-    from configurator.question import command
+    from configurator.repeat import command
     from configurator.schema import GeometryRequest
 
     request = request_of(given)
@@ -165,17 +163,7 @@ def _asked(given: Given) -> tuple[Case, list[Attention], str, str]:
         print(f"warning: {warning}", file=sys.stderr)
     work = case.workload
     asked = f"context {work.context:,}, batch {work.batch}, cache {work.kv.name}"
-    return case, shapes, command("bench", request), asked
-
-
-def _own_options(*, phase: str, **options: str | bool | None) -> str:
-    """What a command must hold besides the question, so that it repeats this benchmark."""
-    given = {"phase": None if phase == _PHASES else phase, **options}
-    words: list[str] = []
-    for name, value in given.items():
-        if value:
-            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return case, shapes, command("bench", request, **own), asked
 
 
 def _as_geometry(request: Any, found: Any) -> Any:
@@ -237,18 +225,18 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         )
 
 
-def _pictures(rows: list[dict[str, Any]], output: str | None) -> dict[str, str]:
+def _pictures(rows: list[dict[str, Any]], output: str | None) -> tuple[tuple[str, str], ...]:
     """Draw what can be drawn beside the report: file names and titles.
 
     Without matplotlib, or without a file to stand beside, there are none.
     """
     if output is None:
-        return {}
+        return ()
     from configurator.cli.output import write_whole
     from configurator.core.errors import UsageError
     from configurator.render.plots import latency_vs_context, predicted_vs_measured
 
-    drawn = {}
+    drawn = []
     for name, title, draw in (
         ("predicted", "Predicted against measured", predicted_vs_measured),
         ("latency", "Decode latency against context", latency_vs_context),
@@ -259,5 +247,5 @@ def _pictures(rows: list[dict[str, Any]], output: str | None) -> dict[str, str]:
         except (MissingExtra, UsageError) as error:
             print(f"note: no picture: {error}", file=sys.stderr)
             continue
-        drawn[path.name] = title
-    return drawn
+        drawn.append((path.name, title))
+    return tuple(drawn)

@@ -46,7 +46,7 @@ def _judge(request: GeometryRequest | Request) -> Checked:
     """A geometry as it is; for a budget, the geometry that is recommended."""
     from configurator import api
     from configurator.core.report import Option
-    from configurator.question import command
+    from configurator.repeat import command
     from configurator.schema import GeometryRequest
 
     if isinstance(request, GeometryRequest):

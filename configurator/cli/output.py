@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configurator.core.errors import UsageError, unknown
-from configurator.core.files import write_whole
+from configurator.files import write_whole
 
 if TYPE_CHECKING:
     from configurator.render.document import Document

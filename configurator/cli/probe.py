@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -27,7 +25,6 @@ from configurator.core.errors import MissingExtra
 
 if TYPE_CHECKING:
     from configurator.probe.hook import ProbeResult
-    from configurator.render.document import Document
 
 __all__ = ["probe"]
 
@@ -36,7 +33,6 @@ _TRAINED = (
     "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
 )  # fmt: skip
 _SAID = ("window", "full_every", "arch")
-_NEGATED = {"tie_embeddings": "untie-embeddings", "full_width": "shrink"}
 
 Task = Annotated[
     str, typer.Option("--task", metavar="NAME", help="induction (default), recall or copy.")
@@ -81,12 +77,12 @@ def probe(
     need_torch("probe")
     picture = _picture(plot, output, chosen)
     from configurator.probe.hook import STEPS, run
+    from configurator.repeat import repeated
 
     source, unused = _source(given)
     own = {"task": task, "steps": steps, "seeds": seeds, "device": device, "full_width": full_width}
-    command = _command(
-        given | {k: v for k, v in own.items() if v not in (None, "induction", "auto")}
-    )
+    own = {name: value for name, value in own.items() if value not in ("induction", "auto")}
+    command = repeated("probe", given | own)
     with Training.begin(resume, "mha-probe.checkpoint") as training:
         result = run(
             source,
@@ -130,15 +126,6 @@ def _source(given: dict[str, Any]) -> tuple[object, list[str]]:
     return attention_of(request), said
 
 
-def _command(given: dict[str, Any]) -> str:
-    """What runs this probe again; where the answer goes is left out."""
-    words = ["mha-configurator", "probe"]
-    for name, value in given.items():
-        flag = _NEGATED[name] if value is False else name.replace("_", "-")
-        words += [f"--{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
-    return shlex.join(words)
-
-
 def _picture(plot: str | None, output: str | None, chosen: str) -> Path | None:
     """Where the curve is drawn: where it was asked for, else beside a Markdown or HTML file.
 
@@ -167,24 +154,9 @@ def _write(
     if picture is not None:
         write_whole(picture, curve_svg(result))
         print(f"wrote {picture}", file=sys.stderr)
+    shown = document(result, command)
     if picture is not None and output is not None and chosen in ("markdown", "html"):
-        link = quote(Path(os.path.relpath(picture, Path(output).parent)).as_posix())
-        write_whole(Path(output), _linked(document(result, command), link, chosen))
-        print(f"wrote {output}", file=sys.stderr)
-        return
+        link = Path(os.path.relpath(picture, Path(output).parent)).as_posix()
+        shown = shown.with_pictures((link, "held-out accuracy and loss by training step"))
     value = result.to_dict() | {"command": command}
-    deliver(value, lambda: document(result, command), chosen, output)
-
-
-def _linked(document: Document, link: str, chosen: str) -> str:
-    """Markdown or HTML with the picture above its first section."""
-    from configurator.render.html import to_html
-    from configurator.render.markdown import to_markdown
-
-    words = "held-out accuracy and loss by training step"
-    if chosen == "markdown":
-        text, section, shown = to_markdown(document), "\n\n## ", f"\n\n![{words}]({link})"
-    else:
-        text, section = to_html(document), "\n<section"
-        shown = f'\n<p><img src="{link}" alt="{words}" style="max-width: 100%"></p>'
-    return text.replace(section, shown + section, 1)
+    deliver(value, lambda: shown, chosen, output)

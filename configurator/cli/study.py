@@ -130,14 +130,13 @@ def _write(result: Study, folder: Path) -> None:
     from configurator.render.markdown import to_markdown
 
     folder.mkdir(exist_ok=True)
-    text = to_markdown(result.document())
+    document = result.document()
     if find_spec("matplotlib") is None:
         print("no picture: it needs matplotlib (the plots extra)", file=sys.stderr)
     else:
-        head, blank, rest = text.partition("\n\n## ")
-        text = f"{head}\n\n![{result.title}]({result.study}.svg){blank}{rest}"
+        document = document.with_pictures((f"{result.study}.svg", result.title))
         write_whole(folder / f"{result.study}.svg", result.to_svg())
-    write_whole(folder / f"{result.study}.md", text)
+    write_whole(folder / f"{result.study}.md", to_markdown(document))
     write_whole(folder / f"{result.study}.json", to_json(result.to_dict()) + "\n")
     print(f"wrote {result.study}.md, .json and .svg in {folder}", file=sys.stderr)
 

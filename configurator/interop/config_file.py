@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from configurator.core.errors import UsageError, show
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "parse_config", "read_config", "show"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "parse_config", "read_config"]
 
 # The largest published files, per-layer quantisation lists included, take 2 MB.
 MAX_BYTES = 8 * 2**20

@@ -19,7 +19,7 @@ from zipfile import is_zipfile
 import torch
 
 from configurator.core.errors import UsageError
-from configurator.core.files import write_whole
+from configurator.files import write_whole
 
 __all__ = ["Checkpoint", "StopRequest", "Stopped", "stop_on_interrupt"]
 

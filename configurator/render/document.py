@@ -5,7 +5,7 @@ Content decides words and order once; a renderer only draws. All text is plain: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Document", "Section", "Table"]
 
@@ -29,8 +29,9 @@ class Table:
 class Section:
     """One part: a lead sentence, labelled facts, a table, points, a note, a command; any may miss.
 
-    ``tone`` is ``plain``, ``warning`` or ``bad``: how much the reader must not miss it. ``brief``
-    stands in for a long table on a terminal.
+    ``pictures`` are links with their words, for files that can show them. ``tone`` is ``plain``,
+    ``warning`` or ``bad``: how much the reader must not miss it. ``brief`` stands in for a long
+    table on a terminal.
     """
 
     title: str = ""
@@ -42,11 +43,14 @@ class Section:
     code: str = ""
     tone: str = "plain"
     brief: str = ""
+    pictures: tuple[tuple[str, str], ...] = ()
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return not (self.lead or self.facts or self.table or self.points or self.code)
+        return not (
+            self.lead or self.facts or self.table or self.points or self.code or self.pictures
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +62,7 @@ class Document:
     asked: str = ""
     good: bool = True
     sections: tuple[Section, ...] = ()
+
+    def with_pictures(self, *pictures: tuple[str, str]) -> Document:
+        """The same with pictures (their links and words) above the first part."""
+        return replace(self, sections=(Section(pictures=pictures), *self.sections))

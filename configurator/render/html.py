@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from urllib.parse import quote
 
 from configurator.render.document import Document, Section, Table
 
@@ -59,6 +60,9 @@ def _section(section: Section) -> str:
         parts.append(f'<p class="asked">{escape(section.note)}</p>')
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
+    for link, words in section.pictures:
+        source = escape(quote(link))
+        parts.append(f'<p><img src="{source}" alt="{escape(words)}" style="max-width: 100%"></p>')
     tone = "" if section.tone == "plain" else f' class="{section.tone}"'
     return f"<section{tone}>\n" + "\n".join(parts) + "\n</section>"
 

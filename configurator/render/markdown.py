@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 from configurator.render.document import Document, Section, Table
 
@@ -42,6 +43,7 @@ def _section(section: Section) -> str:
         parts.append(_text(section.note))
     if section.code:
         parts.append(f"```\n{section.code}\n```")
+    parts += [f"![{_text(words)}]({quote(link)})" for link, words in section.pictures]
     return "\n\n".join(parts)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from configurator import rulebook
 from configurator.catalog.evidence import cited
-from configurator.core.files import write_whole
 from configurator.core.rule import Rule, Severity
+from configurator.files import write_whole
 
 __all__ = ["CONCERNS", "concern", "facts", "rule_page", "rulebook_markdown", "rulebook_page",
            "write_rulebook"]  # fmt: skip

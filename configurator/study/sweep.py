@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from configurator.probe.checkpoint import Checkpoint, StopRequest
 from configurator.probe.model import TinyModel, build
 from configurator.probe.shrink import Geometry
 from configurator.probe.train import Data, Progress, Recipe, Run, train
+from configurator.repeat import repeated
 
 __all__ = ["Arm", "Effort", "Sweep", "untrained"]
 
@@ -64,19 +64,11 @@ class Effort:
             "seeds": None if self.seeds == Effort().seeds else self._seeds(),
             "device": None if self.device == "auto" else self.device,
         }
-        words = ["mha-configurator", "study", study]
-        for name, value in asked.items():
-            if value is not None:
-                words += [f"--{name}", _listed(value) if isinstance(value, tuple) else str(value)]
-        return shlex.join(words)
+        return repeated(f"study {study}", asked)
 
-    def _seeds(self) -> str:
+    def _seeds(self) -> tuple[object, ...]:
         """The seeds as the command line reads them; one number alone would be a count."""
-        return _listed(self.seeds) if len(self.seeds) > 1 else f"{self.seeds[0]},"
-
-
-def _listed(values: tuple[object, ...]) -> str:
-    return ",".join(map(str, values))
+        return self.seeds if len(self.seeds) > 1 else (*self.seeds, "")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from configurator.catalog.published import model, model_names
 from configurator.catalog.targets import device as named_device
 from configurator.core.audit_report import Audit
 from configurator.core.case import Device
-from configurator.core.errors import UsageError, nearest
+from configurator.core.errors import UsageError, nearest, show
 from configurator.interop.audit.answer import audit_shape
 from configurator.interop.audit.published import reading_of
 from configurator.interop.audit.question import ask
 from configurator.interop.audit.weights import with_weights
-from configurator.interop.config_file import read_config, show
+from configurator.interop.config_file import read_config
 from configurator.interop.huggingface.reading import Reading, read_shape
 
 __all__ = ["audit", "read_source"]

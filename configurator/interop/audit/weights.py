@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from configurator.interop.config_file import show
+from configurator.core.errors import show
 from configurator.interop.huggingface.reading import Reading
 
 __all__ = ["weight_dtype", "with_weights"]

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from configurator.core.errors import UsageError
-from configurator.interop.config_file import show
+from configurator.core.errors import UsageError, show
 from configurator.interop.huggingface.spellings import SPELLINGS
 
 __all__ = ["MAX_LAYERS", "Config", "Notes"]

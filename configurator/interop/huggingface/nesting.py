@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from configurator.core.errors import UsageError
-from configurator.interop.config_file import show
+from configurator.core.errors import UsageError, show
 from configurator.interop.huggingface.config import Config, Notes
 from configurator.interop.huggingface.defaults import class_defaults, nested_type, own_names
 from configurator.interop.huggingface.family import families

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from configurator.core.dtypes import dtype
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.layers import ModelShape
-from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import build
 from configurator.interop.huggingface.config import Config, Notes
 from configurator.interop.huggingface.family import Layer, State, families

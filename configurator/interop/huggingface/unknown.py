@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds import Attention
-from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import crossing, norm_size, plain_layer
 from configurator.interop.huggingface.attention import grouped, heads_of, is_latent, latent
 from configurator.interop.huggingface.config import Config

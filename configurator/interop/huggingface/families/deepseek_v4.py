@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds.shared_kv import SharedKeyValue
 from configurator.core.layers import Scope
-from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import norm_size
 from configurator.interop.huggingface.attention import heads_of
 from configurator.interop.huggingface.config import Config

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.layers import FeedForward, Scope
-from configurator.interop.config_file import show
 from configurator.interop.huggingface.attention import check_heads, grouped, head_width
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Layer

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.layers import FeedForward, Scope
-from configurator.interop.config_file import show
 from configurator.interop.huggingface.assemble import norm_size, plain_layer, state_layer
 from configurator.interop.huggingface.attention import check_heads, grouped
 from configurator.interop.huggingface.config import MAX_LAYERS, Config

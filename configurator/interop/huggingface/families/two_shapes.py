@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from configurator.core.errors import UsageError
+from configurator.core.errors import UsageError, show
 from configurator.core.kinds import Attention
-from configurator.interop.config_file import show
 from configurator.interop.huggingface.attention import grouped
 from configurator.interop.huggingface.config import Config
 from configurator.interop.huggingface.family import Family, Mixture

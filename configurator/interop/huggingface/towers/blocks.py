@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from configurator.core.errors import UsageError
-from configurator.interop.config_file import show
+from configurator.core.errors import UsageError, show
 from configurator.interop.huggingface.config import Config
 
 __all__ = ["ENCODERS", "patches", "width_of"]

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all: the one way in which this program puts anything on disk."""
+"""Write a file whole or not at all. Rows of a long run alone are appended instead (``rows.py``)."""
 
 from __future__ import annotations
 
