@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from configurator.core.errors import MissingError, MissingExtra, UsageError
+from configurator.core.errors import MissingError, MissingExtra, UsageError, one_line
 from configurator.workers import Outcome, Task, Work, died, perform
 
 __all__ = ["Placement", "on_ray", "place"]
@@ -114,7 +114,7 @@ def _connect(where: str) -> tuple[Any, bool]:
 
 
 def _no_cluster(address: str, error: Exception) -> MissingError:
-    text = " ".join(str(error).split())[:200]
+    text = one_line(error, 200)
     return MissingError(
         f"no Ray cluster answers at {address} ({text}); start one with ray start --head, or give "
         "its address as --on ray://HOST:10001"
@@ -221,7 +221,7 @@ class _Run:
         try:
             found = self.ray.get(reference)
         except errors.RayTaskError as error:
-            text = " ".join(str(error.cause).split())[:200]
+            text = one_line(error.cause, 200)
             raise _not_installed(text, self.version) from None
         except errors.RayError as error:
             if attempt <= self.retries:

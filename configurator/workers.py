@@ -23,6 +23,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
+from configurator.core.errors import one_line
 from configurator.rows import canonical
 
 __all__ = ["Outcome", "Task", "Work", "died", "here", "local", "name_of", "perform"]
@@ -85,7 +86,7 @@ def _outcome(function: Callable[[Any], Any], item: Any) -> dict[str, Any]:
         canonical(row)
     except (Exception, SystemExit) as error:
         row = None
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        reason = one_line(f"{type(error).__name__}: {error}", 500)
     return {
         "status": "failed" if reason else "ok",
         "row": row,

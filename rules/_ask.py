@@ -143,11 +143,6 @@ def count(value: Count) -> str:
     return format_count(float(value))
 
 
-def many(number: Count, one: str) -> str:
-    """``1 rank``, ``8 ranks``."""
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
-
-
 def several_ranks(case: Case) -> Truth:
     """Whether heads are split at all; with one rank the rules on splits have nothing to say."""
     return case.workload.tensor_parallel != 1

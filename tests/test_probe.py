@@ -294,7 +294,7 @@ def test_attention_is_taken_from_reports_and_recommendations() -> None:
 @pytest.mark.parametrize(
     ("attention", "message"),
     [
-        (replace(LLAMA_70B, n_kv_heads=7), "n_heads 64 is not a multiple of n_kv_heads 7"),
+        (replace(LLAMA_70B, n_kv_heads=7), "n-heads 64 is not a multiple of n-kv-heads 7"),
         (replace(LLAMA_70B, n_kv_heads=0), "n_kv_heads is 0; it must be at least 1"),
         (replace(DEEPSEEK_V3, kv_lora_rank=0), "kv_lora_rank is 0"),
     ],

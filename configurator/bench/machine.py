@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
+from configurator.attention.device import pick_device
 from configurator.bench.ceilings import Ceilings, measure
 from configurator.core.case import Device
-from configurator.core.errors import MissingError, unknown
 from configurator.host import detect, host_device
 
-__all__ = ["Machine", "check_device", "default_device", "environment", "machine"]
+__all__ = ["Machine", "default_device", "environment", "machine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +53,10 @@ def default_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def check_device(name: str) -> str:
-    """``name``, where torch knows it and this machine has it.
-
-    Raises ``UsageError`` for another name, ``MissingError`` for a device that is not here.
-    """
-    try:
-        kind = torch.device(name).type
-    except (RuntimeError, TypeError):
-        kind = ""
-    if kind not in ("cpu", "cuda", "mps"):
-        raise unknown("device", str(name), ("cpu", "cuda", "mps"), "use cpu, cuda or mps")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise MissingError("torch sees no CUDA device here; use --device cpu")
-    return name
-
-
 @cache
 def machine(torch_device: str) -> Machine:
     """The machine behind ``torch_device``; its ceilings are measured once a process."""
-    check_device(torch_device)
+    pick_device(torch_device)
     facts = detect()
     if torch_device.startswith("cuda"):
         properties: Any = torch.cuda.get_device_properties(torch_device)

@@ -27,6 +27,7 @@ from configurator.bench.prefill import PREFILL, expanded
 from configurator.bench.problem import Problem, make, needed_bytes
 from configurator.bench.timers import synchronise, timer_for
 from configurator.core.dtypes import CacheType, cache_type
+from configurator.core.errors import one_line
 from configurator.core.flops import attended_pairs
 from configurator.core.kinds import Attention
 from configurator.core.kinds.gqa import GroupedQuery
@@ -199,7 +200,7 @@ def _timed(point: Point, here: Machine, blank: Measurement, room: int) -> Iterat
             if is_out_of_memory(error):
                 yield replace(row, status="out of memory: the allocator refused")
             else:
-                text = " ".join(str(error).split())[:160]
+                text = one_line(error, 160)
                 yield replace(row, status=f"failed: {type(error).__name__}: {text}")
             release(point.device)
 

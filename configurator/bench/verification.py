@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from configurator.bench.machine import check_device, default_device, machine
+from configurator.attention.device import pick_device
+from configurator.bench.machine import default_device, machine
 from configurator.bench.memory import free_bytes
 from configurator.bench.point import cached_bytes
 from configurator.bench.points import Point, attention_to
@@ -137,7 +138,7 @@ def verify(
     context, batch, kv = question.context or context, question.batch, question.kv.name
     if not budget_s > 0:
         raise UsageError(f"budget_s {show(budget_s)} must be above zero; give seconds")
-    here = default_device() if device is None else check_device(device)
+    here = default_device() if device is None else pick_device(device)
     at = scaled(shapes, context, batch, kv, free_bytes(here))
     points = [
         Point(

@@ -99,7 +99,7 @@ def _unexpected(error: Exception) -> int:
 
         traceback.print_exception(error)
     kind = type(error).__name__
-    text = " ".join(str(error).split())[:300]
+    text = one_line(error, 300)
     hint = "please report it; MHA_CONFIGURATOR_DEBUG=1 shows the traceback"
     return _say(f"internal error ({kind}: {text}): {hint}", 70)
 

@@ -86,6 +86,7 @@ def bench(
         import torch  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtra("bench", "torch", "bench") from None
+    from configurator.attention.device import pick_device
     from configurator.bench.cases import points_of
     from configurator.bench.machine import default_device
     from configurator.bench.sweep import document, rows_file, run
@@ -93,7 +94,6 @@ def bench(
     from configurator.bench.words import bench_document
     from configurator.cli.output import check_writable, deliver, form
     from configurator.core.units import parse_seconds
-    from configurator.probe.device import pick_device
     from configurator.render.json import plain
 
     chosen = form(format, output)

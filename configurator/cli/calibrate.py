@@ -34,6 +34,7 @@ def calibrate(
         import torch  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtra("bench", "torch", "calibrate") from None
+    from configurator.attention.device import pick_device
     from configurator.bench.calibrate import calibrate as measure
     from configurator.bench.machine import default_device
     from configurator.bench.words import calibration_document
@@ -41,7 +42,6 @@ def calibrate(
     from configurator.cli.output import check_writable, deliver, form
     from configurator.core.units import parse_seconds
     from configurator.host import save_profile
-    from configurator.probe.device import pick_device
 
     chosen = form(format, output)
     if output is not None:

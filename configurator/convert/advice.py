@@ -19,13 +19,13 @@ from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
 from configurator.core.report import Option
 from configurator.interop.audit import ask
-from configurator.interop.audit.answer import prepare
+from configurator.interop.audit.asked import case_asked, usual_context
 from configurator.interop.audit.source import read_source
 from configurator.target import describe
 
 __all__ = ["Conversion", "convert", "convert_case"]
 
-_DEFAULT_CONTEXT, _LONGEST_CONTEXT = 8192, 131_072
+_LONGEST_CONTEXT = 131_072
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def convert(
             f"{name}: what converting is worth depends on the weights, and the file does not state "
             f"{', '.join(unknown)}; give the whole config.json, or take audit for its cache alone"
         )
-    longest = reading.max_positions or _DEFAULT_CONTEXT
+    longest = usual_context(reading)
     question = ask(
         context=min(longest, _LONGEST_CONTEXT) if context is None else context,
         batch=batch,
@@ -97,7 +97,7 @@ def convert(
     )
     weights = stored if weight_dtype is None else dtype(weight_dtype, "weight-dtype").name
     warnings = list(reading.warnings)
-    case, rule, allowed = prepare(reading, question, warnings, weights=weights)
+    case, rule, allowed = case_asked(reading, question, warnings, weights=weights)
     ranks = int(case.workload.tensor_parallel)
     refusal = "" if allowed else f"tensor-parallel {ranks} is {rule.verdict(ranks)}"
     return convert_case(

@@ -75,7 +75,7 @@ class Device:
         if ranks > self.count:
             raise UsageError(
                 f"tensor-parallel {ranks} needs {ranks} devices, the target has {self.count}; name "
-                f"{ranks}x{self.name}, or lower --tensor-parallel"
+                f"{ranks}x{self.name}, or lower tensor-parallel"
             )
         if self.count % ranks:
             raise UsageError(

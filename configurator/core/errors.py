@@ -12,11 +12,11 @@ _LONGEST = 700  # characters of one error line
 _LONGEST_WORD = 250  # what was given may be a path, or nonsense without an end
 
 
-def one_line(message: object) -> str:
-    """A message as one line of bounded length, with what goes on for too long cut."""
+def one_line(message: object, most: int = _LONGEST) -> str:
+    """A message as one line of at most ``most`` letters, with what goes on for too long cut."""
     words = (w if len(w) <= _LONGEST_WORD else f"{w[:40]}..." for w in str(message).split())
     line = " ".join(words)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 class UsageError(ValueError):

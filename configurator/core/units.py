@@ -21,6 +21,7 @@ Real: TypeAlias = Any
 Truth: TypeAlias = Any
 
 __all__ = [
+    "many",
     "Count",
     "Real",
     "Truth",
@@ -183,3 +184,8 @@ def format_seconds(value: float | None) -> str:
         if value >= size * 0.9995:
             return f"{value / size:.3g} {unit}"
     return f"{value / 1e-6:.3g} us"
+
+
+def many(number: Count, one: str) -> str:
+    """``1 rank``, ``1,024 sequences``."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

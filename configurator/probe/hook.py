@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
+from configurator.attention.device import pick_device
 from configurator.core.errors import UsageError, show
 from configurator.probe.checkpoint import Checkpoint, StopRequest
-from configurator.probe.device import environment, pick_device
+from configurator.probe.device import environment
 from configurator.probe.model import MOST_SEED, build
 from configurator.probe.shrink import Geometry, Shrunk, as_it_is, attention_of, describe, shrink
 from configurator.probe.task import Task, task

@@ -12,6 +12,7 @@ from typing import Any
 from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
+from configurator.core.shapes import check_groups
 
 __all__ = ["Geometry", "Shrunk", "as_it_is", "attention_of", "describe", "shrink"]
 
@@ -233,8 +234,4 @@ def _refuse_broken(attention: Geometry) -> None:
         optional = field.default == 0 or isinstance(value, bool | str)
         if not optional and value < 1:
             raise UsageError(f"{field.name} is {value}; it must be at least 1")
-    if isinstance(attention, GroupedQuery) and attention.n_heads % attention.n_kv_heads:
-        raise UsageError(
-            f"n_heads {attention.n_heads} is not a multiple of n_kv_heads "
-            f"{attention.n_kv_heads}; choose n_kv_heads among its divisors"
-        )
+    check_groups(attention)

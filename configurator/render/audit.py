@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from configurator.core.audit_report import Audit, GroupRow
-from configurator.core.units import format_bytes, format_count
+from configurator.core.units import format_bytes, format_count, many
 from configurator.render.content import rule_sections
 from configurator.render.document import Document, Section, Table
-from configurator.render.words import many
 
 __all__ = ["audit_document", "audits_document"]
 

@@ -10,7 +10,7 @@ from configurator.core.report import (
     QualityReport,
     Recommendation,
 )
-from configurator.core.units import format_bytes, format_count, format_seconds
+from configurator.core.units import format_bytes, format_count, format_seconds, many
 
 __all__ = [
     "bound_by",
@@ -21,7 +21,6 @@ __all__ = [
     "heads",
     "limits",
     "model",
-    "many",
     "penalty",
     "short_heads",
 ]
@@ -33,11 +32,6 @@ _BOUNDS = {
     "collectives": "traffic between devices",
     "compute": "arithmetic",
 }
-
-
-def many(count: int, one: str) -> str:
-    """``1 sequence``, ``1,024 sequences``."""
-    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
 def bound_by(bound: str) -> str:

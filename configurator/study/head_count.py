@@ -13,9 +13,10 @@ from statistics import fmean
 from typing import Any
 
 from configurator import __version__
+from configurator.attention.device import pick_device
 from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
-from configurator.probe.device import environment, pick_device
+from configurator.probe.device import environment
 from configurator.probe.task import task
 from configurator.probe.train import Recipe, Run
 from configurator.render.curves import Panel

@@ -16,10 +16,11 @@ from typing import Any
 import torch
 
 from configurator import __version__
+from configurator.attention.device import pick_device
 from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.kinds.mla import Latent
-from configurator.probe.device import environment, pick_device
+from configurator.probe.device import environment
 from configurator.probe.train import Recipe, Run
 from configurator.render.curves import Panel, Series
 from configurator.study.absorption import absorption, equal_ways

@@ -11,10 +11,11 @@ import torch
 
 from configurator import __version__
 from configurator.attention.cache import Cache
+from configurator.attention.device import pick_device
 from configurator.core.errors import UsageError
 from configurator.core.kinds.gqa import GroupedQuery
 from configurator.core.units import format_bytes
-from configurator.probe.device import environment, pick_device
+from configurator.probe.device import environment
 from configurator.probe.hook import recipe_for
 from configurator.probe.model import TinyModel
 from configurator.probe.task import task

@@ -23,8 +23,8 @@ from __future__ import annotations
 from configurator.core.case import Case
 from configurator.core.examples import example
 from configurator.core.rule import Evidence, Rule, Severity
-from configurator.core.units import Truth
-from rules._ask import is_latent, latent, listed, many, one_of, rank_heads, with_attention
+from configurator.core.units import Truth, many
+from rules._ask import is_latent, latent, listed, one_of, rank_heads, with_attention
 
 
 def applies(case: Case) -> Truth:

@@ -25,8 +25,8 @@ from configurator.core.case import Case
 from configurator.core.cost import max_batch
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
-from configurator.core.units import Truth
-from rules._ask import decodes, many, one_sequence, size, smaller_cache
+from configurator.core.units import Truth, many
+from rules._ask import decodes, one_sequence, size, smaller_cache
 from rules._devices import device, is_card_of_a_person, name, named
 
 

@@ -24,8 +24,8 @@ from __future__ import annotations
 from configurator.core.case import Case
 from configurator.core.examples import example, example_device
 from configurator.core.rule import Evidence, Rule, Severity
-from configurator.core.units import Truth
-from rules._ask import is_latent, many, rank_heads
+from configurator.core.units import Truth, many
+from rules._ask import is_latent, rank_heads
 from rules._devices import is_nvidia
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from configurator.core.errors import show
 from configurator.interop.huggingface.reading import Reading
 
-__all__ = ["weight_dtype", "with_weights"]
+__all__ = ["with_weights"]
 
 _METHODS = {
     "fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "int4", "awq": "int4", "eetq": "int8",
@@ -24,22 +24,17 @@ _NAMED = ("quant_algo", "weights", "quant_type", "dtype")
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
-def weight_dtype(values: Mapping[str, Any], stated: str) -> str:
-    """``quantization_config``'s type, else the stated 2-byte type, else bf16.
+def with_weights(reading: Reading, values: Mapping[str, Any]) -> tuple[Reading, str]:
+    """The reading and the type of its weights, with a warning where the file's is not read.
 
-    A quantised file keeps some matrices wider; their share is small and not read here. Weights
-    stated as fp32 are counted as bf16, the type that servers load them in.
+    ``quantization_config``'s type, else the stated 2-byte type, else bf16. A quantised file keeps
+    some matrices wider; their share is small and not read here. Weights stated as fp32 are counted
+    as bf16, the type that servers load them in.
     """
     quantised = _section(values)
-    found = _scheme(quantised) if quantised else ""
-    return found or (stated if stated in ("fp16", "bf16", "fp8") else "bf16")
-
-
-def with_weights(reading: Reading, values: Mapping[str, Any]) -> tuple[Reading, str]:
-    """The reading and the type of its weights, with a warning where the file's is not read."""
-    counted = weight_dtype(values, reading.dtype)
-    quantised = _section(values)
-    if not quantised or _scheme(quantised):
+    scheme = _scheme(quantised) if quantised else ""
+    counted = scheme or (reading.dtype if reading.dtype in ("fp16", "bf16", "fp8") else "bf16")
+    if not quantised or scheme:
         return reading, counted
     method = show(quantised.get("quant_method"))
     text = f"quantization_config of {method} is not read: weights are counted as {counted}"

@@ -257,9 +257,8 @@ class Config:
         found = self.find(name)
         if found is None or not isinstance(found.value, list):
             return self.maybe(name, least)
-        values = self.wholes(name, least) or []
-        self.one_a_layer(found.key, len(values), layer)
-        return values[layer]
+        self.one_a_layer(found.key, len(found.value), layer)
+        return self.whole(f"{found.key}[{layer}]", found.value[layer], least)
 
     def one_a_layer(self, key: str, entries: int, layer: int) -> None:
         """Refuse a list that is not as long as the model; extra prediction layers may be in it."""

@@ -79,7 +79,7 @@ def is_sparse(config: Config, mixture: Mixture, layer: int) -> bool:
 
 
 def experts_of(config: Config, layer: int) -> int:
-    """Routed experts of a layer, 0 where there are none or a single one of the plain kind."""
+    """Routed experts of a layer; 0 where none are stated."""
     return config.entry("num_experts", layer, least=0) or 0
 
 
