@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -20,6 +21,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     target = Path(os.path.realpath(path))
     try:
+        if target.is_symlink():
+            raise OSError(errno.ELOOP, "a link that leads to itself")
         if target.exists() and not target.is_file():
             target.write_bytes(data)
         else:

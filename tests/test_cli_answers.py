@@ -192,6 +192,16 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "later.md").read_text(encoding="utf-8") == "there"
 
 
+def test_a_link_that_leads_to_itself_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = tmp_path / "loop.md"
+    loop.symlink_to(loop)
+    assert main([*SMALL.split(), "--output", str(loop)]) == 2
+    assert capsys.readouterr().err == f"error: {loop}: a link that leads to itself\n"
+    assert loop.is_symlink()
+
+
 def test_what_is_no_file_is_written_to_and_not_replaced(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

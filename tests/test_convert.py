@@ -212,3 +212,8 @@ def test_the_cache_as_it_is_is_the_audits(name, source_len):
     cross = known.kv_bytes_at_context_by_kind.get("cross_attention", 0)
     assert found.now.cache.cross_attention_bytes == cross
     assert set(known.warnings) <= set(found.warnings)
+
+
+def test_a_windowed_model_keeps_its_own_period() -> None:
+    # Gemma 3 4B: every sixth of 34 layers keeps the whole context, 5 of them (its config.json).
+    assert convert("gemma-3-4b").now.recommendation.full_every == 6

@@ -143,8 +143,8 @@ def test_words_become_tokens_that_the_task_has_at_those_places() -> None:
     [
         ({"trained": "copy", "source": "x y"}, "leave out --source"),
         ({"trained": "copy", "causal": False}, "read one text from left to right"),
-        ({"n_heads": 4, "n_kv_heads": 3}, "a divisor of n_heads"),
-        ({"n_heads": 0}, "heads must be at least 1"),
+        ({"n_heads": 4, "n_kv_heads": 3}, "n-kv-heads one of its divisors"),
+        ({"n_heads": 0}, "n-heads 0 must be at least 1"),
         ({"n_heads": 129}, "more than 128 maps cannot be read"),
         ({"seed": 2**32}, "seed is 4294967296; it must be from 0 to"),
         ({"seed": -1}, "seed is -1"),

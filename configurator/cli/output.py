@@ -51,6 +51,8 @@ def check_writable(name: str, path: Path) -> None:
     import tempfile
 
     real = Path(os.path.realpath(path))
+    if real.is_symlink():
+        raise UsageError(f"{name} {str(path)!r}: cannot write there (a link that leads to itself)")
     if real.exists() and not (real.is_dir() or real.is_file()):
         return  # a pipe or a device is written to as it is
     folder = real if real.is_dir() else real.parent

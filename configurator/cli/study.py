@@ -27,7 +27,8 @@ Folder = Annotated[
         "--output",
         metavar="DIR",
         rich_help_panel="Answer",
-        help="Write WHICH.md, .json and .svg into this folder, not to stdout.",
+        help="Write WHICH.md, .json and .svg into this folder, not to stdout; it is made where "
+        "only its last part is missing.",
     ),
 ]
 Corpus = Annotated[

@@ -113,8 +113,9 @@ def maps(
     """
     if n_heads < 1 or (n_kv_heads is not None and (n_kv_heads < 1 or n_heads % n_kv_heads)):
         raise UsageError(
-            f"n_heads {show(n_heads)} with n_kv_heads {show(n_kv_heads)}: heads must be "
-            "at least 1 and n_kv_heads a divisor of n_heads"
+            f"n-heads {show(n_heads)}"
+            + (f" with n-kv-heads {show(n_kv_heads)}" if n_kv_heads is not None else "")
+            + " must be at least 1, and n-kv-heads one of its divisors"
         )
     if n_heads > MOST_HEADS:
         raise UsageError(f"n_heads is {show(n_heads)}; more than {MOST_HEADS} maps cannot be read")
